@@ -43,7 +43,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests celery-tests test-celery test-beanstalkd test-http test-sqs celery-faults push-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof lock deb image manual bench-record bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests celery-tests test-celery test-beanstalkd test-http test-sqs celery-faults push-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof proof-peers lock deb image manual bench-record bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -201,7 +201,7 @@ docs: dev                            ## the documentation as a site, in build/si
 
 test-browser: dev                    ## the dashboard in chromium (Debian: chromium, chromium-driver); else skipped
 	$(PIP_INSTALL) -e ./client -e '.[browser]'
-	$(BIN)/python -m pytest tests/browser
+	SOCKPQD_RECORDS=1000000 $(BIN)/python -m pytest tests/browser
 
 demo: $(VENV)/.installed                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	@$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
@@ -226,6 +226,10 @@ proof: dist                           ## the installed wheels in network namespa
 	$(BIN)/python -m tests.proof.install dist .proof
 	cd .proof/here && ../venv/bin/python -m tests.proof --what ../what.json --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) \
 		--into "$(CURDIR)/proof" $(if $(PUBLISH),--publish) --keep "$(CURDIR)/proof-failed"
+
+proof-peers: dev                      ## faults that act from outside, on SYSTEM=rabbitmq, nats or sockpqd: MINUTES=10 SEED=7; needs root (docs/PROOF.md)
+	$(PIP_INSTALL) -e ./client -e '.[bench]'
+	$(BIN)/python -m tests.proof.peers $(SYSTEM) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) --into "$(CURDIR)/proof"
 
 lock: dev                             ## the newest versions of what a release is built with, in deploy/release/requirements.lock
 	$(PIP_INSTALL) -e ./client -e '.[release]'

@@ -107,10 +107,14 @@ class KickJob(Struct, array_like=True, tag=11, frozen=True, gc=False):
 
 
 class Pause(Struct, array_like=True, tag=12, frozen=True, gc=False):
-    """Hand out nothing of the tube for this time; 0 ends a pause. Result: None."""
+    """Hand out nothing of the tube for this time; 0 ends a pause. Result: None.
+
+    One that is not `known` fails with NOT_FOUND, and is a call at all so that the audit log has it.
+    """
 
     tube: str
     seconds: int
+    known: bool = True
 
 
 class JobStats(Struct, array_like=True, tag=13, frozen=True, gc=False):

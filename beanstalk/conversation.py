@@ -552,10 +552,12 @@ class BeanstalkdConversation:
             self._server.tubes.counts(command.name).pauses += 1
             return answers.PAUSED
 
-        pause = Asking(calls.Pause(command.name, command.numbers[0]), paused)
+        def pause(known: bool) -> Step:
+            return Asking(calls.Pause(command.name, command.numbers[0], known), paused)
+
         if command.name in self._server.tubes:
-            return pause
-        return Asking(calls.TubeStats(command.name), lambda result: pause if _exists(result) else answers.NOT_FOUND)
+            return pause(known=True)
+        return Asking(calls.TubeStats(command.name), lambda result: pause(_exists(result)))
 
     # ---- figures
 

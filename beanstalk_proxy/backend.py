@@ -216,6 +216,8 @@ async def _kick_job(cluster: SharedClient, call: calls.KickJob) -> Result:
 
 
 async def _pause(cluster: SharedClient, call: calls.Pause) -> Result:
+    if not call.known:
+        raise QueueNotFound("404 Queue Not Found")
     await cluster.client.queue_pause(call.tube, "out", seconds=call.seconds)
     return None
 

@@ -4,7 +4,7 @@
 
 First the time from sending DONE until a client that waits for that job has its end, one job after another. Then
 many clients wait for a job each: what one takes of the leader's memory and CPU time while nothing happens, how long
-an ordinary client's PUT takes beside them, and how long it takes until all of them have their answer, when one
+an ordinary client's PUT takes in the meantime, and how long it takes until all of them have their answer, when one
 command removes all the jobs.
 """
 

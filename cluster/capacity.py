@@ -11,6 +11,11 @@ rewrites page files that are largely dead, and writes a snapshot to delete files
 (compaction.py); jobs leave memory only while the next segment and a snapshot still have room. When there is no room for
 one of these two, it also deletes the snapshot before the newest one, with the part of the log that only that one needs.
 
+Its own files can be all that fills the disk of a follower, while the others have long got rid of what is in them. Then
+only the leader's state helps, which replaces them all. A reserve is kept for it; where that is too small, the follower
+gives up one thing after another that it can do without (make_way()). In the end it gives up its own state, to come back
+like a node with an empty disk (give_up_state()), if all it ever acknowledged is on the disks of a majority without it.
+
 A lack of file descriptors is treated like a lack of space.
 """
 
@@ -26,7 +31,7 @@ from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.raft.quorum import Quorum
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 from sockpqd.cluster.storage.ballast import Ballast
-from sockpqd.cluster.storage.errors import NoRoom
+from sockpqd.cluster.storage.errors import NoRoom, StorageError
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -51,8 +56,8 @@ class Capacity:
     """
 
     def __init__(
-        self, journal: Journal, store: SnapshotStore, quorum: Quorum, ballast: Ballast, pages: PageFiles,
-        hot_bytes: Callable[[], int],
+        self, journal: Journal, store: SnapshotStore, quorum: Quorum, ballast: Ballast, reserve: Ballast,
+        pages: PageFiles, hot_bytes: Callable[[], int],
     ) -> None:
         """`pages`: the jobs and records outside memory; `hot_bytes()`: the approximate memory of the others."""
         self.marked = False
@@ -61,6 +66,7 @@ class Capacity:
         self.disk_bytes = 0
         self.free_bytes_min = 0         # the watermark of the disk
         self.ballast = ballast
+        self.reserve = reserve
         self.short = False
         self.exhausted = False
         self.stuck = False
@@ -73,6 +79,8 @@ class Capacity:
         self._look_at = float("-inf")
         self._reported_at = float("-inf")
         self._lacked_bytes = 0          # what was free when a snapshot had no room
+        # Decides durably that the next start deletes all files; returns the error with which this process must end.
+        self.delete_state: Callable[[str], StorageError | None] = lambda why: None
 
     def update(self, now: float, *, recovering: bool = False) -> None:
         """Reassess the room and adjust the ballast; `now`: monotonic seconds.
@@ -90,7 +98,8 @@ class Capacity:
                           "Free disk space; the node then continues by itself.")
             else:
                 log.info("there is room for the journal again: commands are logged")
-        segments.held_back = (segments.short or self.short) and self._snapshot_goes_first()
+        segments.held_back = (segments.short or self.short) and (
+            self._store.receiving or self._snapshot_goes_first())
         self._give_pages_room()
         if now >= self._look_at:
             self._look_at = now + limits.ROOM_LOOK_S
@@ -99,7 +108,13 @@ class Capacity:
                 self._adjust_ballast()
 
     def _give_pages_room(self) -> None:
-        """Reserve room for the next segment, and for the part of a snapshot that exceeds the ballast."""
+        """Reserve room for the next segment, and for the part of a snapshot that exceeds the ballast.
+
+        While room is short and another node's state comes in, all of it is for that.
+        """
+        if self._store.receiving and (self.short or self._journal.segments.short):
+            self._pages.free_bytes = self._pages.room_bytes = 0
+            return
         self._pages.free_bytes = self.free_bytes
         beside_ballast = max(0, self._expected_bytes() - self.ballast.bytes)
         self._pages.room_bytes = self.free_bytes - self._journal.segments.segment_bytes - beside_ballast
@@ -134,14 +149,19 @@ class Capacity:
             log.warning("the disk of node.data_dir is short of room: what feed.keep_bytes keeps of the journal is "
                         "deleted. A replica that needs it starts again from a snapshot.")
 
+    @property
+    def ballast_bytes(self) -> int:
+        """The size of all ballast on the disk, which counts as free space."""
+        return self.ballast.bytes + self.reserve.bytes
+
     def holders(self) -> Holders:
         """Return the current use of the disk."""
         pages, store = self._pages, self._store
         own = self._journal.segments.disk_bytes, store.newest_bytes + store.older_bytes
         held, live = pages.held_bytes, pages.live_bytes
         files = pages.bytes_total + held
-        rest = self.disk_bytes - self.free_bytes - sum(own) - files - self.ballast.bytes
-        return Holders(*own, files, live, held, self.ballast.bytes, max(0, rest) if self.disk_bytes else 0)
+        rest = self.disk_bytes - self.free_bytes - sum(own) - files - self.ballast_bytes
+        return Holders(*own, files, live, held, self.ballast_bytes, max(0, rest) if self.disk_bytes else 0)
 
     def _report(self) -> None:
         now = self.holders()
@@ -188,7 +208,11 @@ class Capacity:
         store, segments = self._store, self._journal.segments
         if store.lacked_space:
             self.relieve()
-        elif not segments.short and not store.busy:
+            return
+        if store.receiving:
+            return
+        self.reserve.hold(limits.RESERVE_BYTES, self.free_bytes)
+        if not segments.short and not store.busy:
             # The room left in the journal may be filled with jobs before the full disk is noticed.
             wanted_bytes = self._snapshot_bytes() + segments.room_bytes + segments.segment_bytes
             self.ballast.keep(wanted_bytes, self.free_bytes - segments.segment_bytes)
@@ -209,6 +233,37 @@ class Capacity:
             self._store.retry()
             log.warning("the disk is short of room: the ballast is released, so that a snapshot can be written and the "
                         "journal cut")
+
+    def make_way(self) -> bool:
+        """Give up one thing for another node's state that has no room; returns False if nothing is left to give up.
+
+        What this node vouches for stays: its newest snapshot with the pages that this names, and the log after it.
+        """
+        self._pages.free_bytes = self._pages.room_bytes = 0     # or jobs that leave memory would take it
+        journal, store = self._journal, self._store
+        if store.older_bytes:
+            store.release()
+        elif self.ballast.give_up():
+            log.warning("the disk is short of room: the ballast is released for the state that another node sends")
+        elif not journal.segments.give_up_spare() and not self.reserve.give_up():
+            if not store.writing:
+                return False
+            store.abandon()         # it would have helped, but so does what comes in
+        return True
+
+    def give_up_state(self, size: int) -> StorageError | None:
+        """Decide durably that the next start deletes all files of this node, for another node's state of `size` bytes.
+
+        Returns the error with which this process must end; None if that would not help, or may not be.
+        """
+        own = self.holders()
+        room = self.free_bytes + own.journal + own.snapshots + own.pages + own.ballast
+        needed = size + 2 * self._journal.segments.segment_bytes + limits.RESERVE_BYTES
+        if not size or room < needed:
+            return None
+        return self.delete_state(
+            f"There is no room for the leader's state of {size} bytes beside the files of this node, and the others "
+            "have all that is in them.")
 
     def release_ballast(self) -> None:
         """Make room for a snapshot that is about to be written."""

@@ -150,8 +150,8 @@ class Driver:
         self.transport.bind(self.replica, clock.monotonic())
         self.recording = Recording(machine, self._recording_changed)
         self.notices = Notices(settings.name, network, self.peers, self.leader, listener)
-        ballast = Ballast(store.disk, settings.data_dir / "ballast")
-        self.capacity = Capacity(journal, store, transport.quorum, ballast, pages, lambda: machine.hot_bytes)
+        ballast, reserve = (Ballast(store.disk, settings.data_dir / name) for name in ("ballast", "reserve"))
+        self.capacity = Capacity(journal, store, transport.quorum, ballast, reserve, pages, lambda: machine.hot_bytes)
         self.paging = Paging(machine, pages, clock.monotonic)
         self._state_for_entries = StateForEntries(machine, journal, store, transport, pages)
         self._comparison = ReplicaCheck(store.chain, transport.quorum)
@@ -170,6 +170,7 @@ class Driver:
         Raises an error if this node cannot run.
         """
         self.journal.feed_bytes = self.settings.feed_keep_bytes
+        self.transport.use_room(self.capacity)
         self.replica.tick()
         self._recover_to = self.replica.commit_index
         if self.store.load_error is not None:
@@ -271,7 +272,7 @@ class Driver:
     def _put_off(self, now: float, *, heard: bool) -> bool:
         """Return whether due housekeeping waits a little longer, because entries and their answers go first.
 
-        While all is in order, that is: then a node that has nothing else to do comes to it as seldom (idle.py).
+        While all is in order, that is: then a node that has nothing else to do comes to it as rarely (idle.py).
         """
         if self.transport.lane.followed_at == now:
             return now < self._housekeeping_at + limits.FOLLOWING_S
@@ -473,7 +474,9 @@ class Driver:
 
     def _check_rejoining(self, now: float) -> None:
         """Give up if this node has set its damaged files aside and no other node can bring it up to date."""
-        if not self.journal.forgetful or self.journal.voter or self.transport.elections.leader_alive():
+        journal = self.journal
+        aside = journal.forgetful and not journal.deleted
+        if not aside or journal.voter or self.transport.elections.leader_alive():
             self._led_at = now
         elif now - self._led_at > limits.REJOIN_S:
             raise RejoinFailed(

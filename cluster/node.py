@@ -92,11 +92,12 @@ class ClusterNode(DrivenNode):
         super().__init__(Driver(
             settings, journal, store, machine, self._network, listener, self._clock, random.Random(), pages,
         ))
+        self._driver.capacity.delete_state = self._rejoin.delete
         self._driver.leadership.preference.mean_sync_s = RecentMean(self._disk.syncs)
         self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
         self._turns = LoopTurns()
         self._marks = Watermarks(
-            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.capacity.ballast.bytes,
+            settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.capacity.ballast_bytes,
             lambda: pages.written_bytes,
         )
         self._driver.host = partial(host_figures, self._marks, settings.http_port)

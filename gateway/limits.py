@@ -185,13 +185,13 @@ ENDED_BYTES_MAX = MIB
 # One FIND: the jobs it shows, by default and at most, and the jobs it inspects before it returns a cursor. It works in
 # slices, one per turn, of at most this many jobs or bytes (400 jobs took 0.4 ms); a shown job counts as FOUND_COST
 # jobs, and each step, of which there are a few for every queue, as STEP_COST. At most FINDS_MAX searches run at a time
-# on one node. After each slice they pause for FIND_REST_SLICES times its length, so that most answers to other clients
-# are not delayed.
+# on one node, and FINDS_OF_ONE_MAX of one user. After each slice they pause for FIND_REST_SLICES times its length, so
+# that most answers to other clients are not delayed.
 FOUND_DEFAULT, FOUND_MAX = 100, 1000
 FIND_JOBS_MAX, FIND_BYTES_MAX = 100_000, 16 * MIB
 FIND_SLICE, FIND_SLICE_BYTES, FIND_SLICE_NAMES = 250, 64 * KIB, 500
 FOUND_COST, STEP_COST = 10, 2
-FINDS_MAX = 4
+FINDS_MAX, FINDS_OF_ONE_MAX = 8, 4
 FIND_REST_S, FIND_REST_SLICES, FIND_REST_MAX_S = 0.001, 4, 0.004
 
 # Reasons for the ends of jobs that are written to the node's log per second, for all clients and for one: 25 KB.
@@ -202,6 +202,8 @@ LOOKED_PER_COMMAND = 64
 
 # Snapshots made for clients concurrently: each costs a copy of the state on disk.
 EXPORTS_MAX = 2
+# And those that are on the disk until their clients have read them, or wait to be written.
+EXPORTED_MAX = 6
 
 # Feeds of copies in other regions on one node, each with the buffers of a connection and a share of the loop's time. A
 # feed looks for new entries so often (more often costs the leader more, and copies are hundreds of milliseconds away),

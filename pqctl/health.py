@@ -121,7 +121,7 @@ def complaint(view: ServerView) -> str:
         return f"{view.server} is full: it takes no further connections"
     reason = "reports no nodes" if view.error is None else str(view.error)
     if reason.endswith(CLOSED):
-        reason += " (if it expects TLS, give --ca FILE or --tls)"
+        reason += " (does it expect TLS? give --ca FILE or --tls; or is this its port for other nodes?)"
     return reason if reason.startswith(view.server) else f"{view.server}: {reason}"
 
 

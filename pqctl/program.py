@@ -30,7 +30,8 @@ HOMES = {
     "cron": "worker", "bench": "doctor", "session": "user", "region": "map",
 }
 
-RANGE_OF = re.compile(r"a valid (integer|float) range\b")      # what click calls a number that has limits
+NUMBER = re.compile(r"a valid (?P<kind>integer|float)(?: range)?\b")      # click's words, the second ones with limits
+NUMBERS = {"integer": "a whole number", "float": "a number"}
 NEAR = 0.7              # the likeness of two names of options from which on one is suggested for the other
 OF_COMMANDS = ("--json", "--timeout", "--all")       # options of commands, not of the program
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands
@@ -168,7 +169,7 @@ def _misused(error: click.ClickException, arguments: Sequence[str]) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else _command_in(arguments)
     words = _no_such_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
-    message = RANGE_OF.sub(r"a valid \1", one_line(words))
+    message = NUMBER.sub(lambda found: NUMBERS[found["kind"]], one_line(words))
     if isinstance(error, click.NoSuchOption) and error.option_name in OF_COMMANDS:
         message = f"{error.option_name} goes after the command"
     elif isinstance(error, click.NoSuchOption) and error.option_name in OF_PROGRAM:

@@ -71,7 +71,7 @@ def find_access(options: Options) -> ClusterAccess:
     user = options.user if options.user is not None else _variable(USER) or settings.get("user")
     secret, secret_file = _secret(options, _beside(file, settings.get("secret_file")))
     if user is not None and secret is None:
-        raise click.UsageError(f"user {user} has a secret: give --secret-file FILE, or set {SECRET_FILE} or {SECRET}")
+        raise click.UsageError(f"user {user} needs a secret: give --secret-file FILE, or set {SECRET_FILE} or {SECRET}")
     if user is None and secret is not None:
         raise click.UsageError(f"whose secret is it? Give --user NAME or set {USER}")
     return ClusterAccess((ca or True) if _wants_tls(options, settings) else None, user, secret, secret_file)

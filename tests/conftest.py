@@ -1,4 +1,4 @@
-"""Which tests start processes, which take long, and what `pytest --fast` does to them.
+"""Marks the tests that start processes and those that take long, and implements `pytest --fast`.
 
     pytest -m "not processes"               # everything in this process: the lane that computes (tests/lanes.py)
     pytest -m "not processes and not long" --fast
@@ -52,9 +52,9 @@ PROCESSES = (
     "client/test_several_clusters.py", "client/test_several_takes.py", "client/test_several_kills.py",
     "client/test_takers_follow.py", "worker/flows/test_two_clusters.py",
     "beanstalk/test_two_clusters.py", "kombu/test_two_clusters.py",
-    "http/test_connections.py", "http/test_events.py", "http/test_families.py", "http/test_idempotency.py",
-    "http/test_jobs.py", "http/test_page.py", "http/test_pages.py", "http/test_program.py", "http/test_schema.py",
-    "http/test_takes.py", "http/test_tls.py", "http/test_two_clusters.py", "http/test_users.py",
+    "http/test_breadth.py", "http/test_connections.py", "http/test_events.py", "http/test_families.py",
+    "http/test_idempotency.py", "http/test_jobs.py", "http/test_page.py", "http/test_pages.py", "http/test_program.py",
+    "http/test_schema.py", "http/test_takes.py", "http/test_tls.py", "http/test_two_clusters.py", "http/test_users.py",
     "core/laws/test_hash_seed.py", "client/test_consumer.py", "kombu/test_celery.py", "kombu/test_upstream.py",
     "kombu/test_transport.py", "kombu/test_event_loop.py", "kombu/test_access.py", "kombu/test_identity.py",
     "kombu/test_bad_messages.py", "kombu/test_batch.py", "kombu/test_close.py", "kombu/test_features.py",
@@ -333,7 +333,7 @@ def check_lists() -> None:
 
 
 def draw(laws: Iterable[Any], times: float) -> None:
-    """Let these draw so many times their examples: functions under @given, and test cases of state machines."""
+    """Let these draw this many times their examples: functions under @given, and test cases of state machines."""
     for law in laws:
         if isinstance(law, type):
             law.settings = _more(law.settings, times)

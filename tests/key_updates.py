@@ -39,7 +39,7 @@ class KeyUpdater:
         return complete, self._out()
 
     def updates(self, count: int) -> bytes:
-        """So many KeyUpdates, each of which asks for one in return."""
+        """This many KeyUpdates, each of which asks for one in return."""
         for _ in range(count):
             self._ssl.SSL_key_update(self._connection, REQUESTED)
             assert self._ssl.SSL_do_handshake(self._connection) == 1

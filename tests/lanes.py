@@ -63,7 +63,7 @@ SETS = {"fast": fast, "all": everything}
 
 
 def _pytest(lane: str, chosen: str, *arguments: str) -> list[str]:
-    """A pytest that shares no file with those of other lanes."""
+    """Return the command line of a pytest that shares no file with other lanes."""
     return [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir=.pytest_cache/{lane}", "-m", chosen, *arguments]
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.laws`: a campaign of all tests of hypothesis, with many other examples than those of the gate.
+"""`python -m tests.laws`: a campaign of all tests of hypothesis, with many other examples than the gate has.
 
     python -m tests.laws --minutes 60               # rounds with ten times the examples, until the time is up
     python -m tests.laws --times 100 tests/core     # the laws of core alone, a hundred times their examples

@@ -1,6 +1,6 @@
 """Every rule that is cited exists: pages and sections of docs/spec, headings of docs/PROTOCOL.md, links in docs/spec.
 
-The form of a citation is told in docs/spec/README.md. Citations of texts outside this repository are forbidden.
+docs/spec/README.md explains the form of a citation. Citations of texts outside this repository are forbidden.
 """
 
 from __future__ import annotations

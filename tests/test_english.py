@@ -20,6 +20,11 @@ DONE = (
     "cluster", "core", "connections", "gateway", "beanstalk", "beanstalk_proxy", "pqctl", "client", "devcluster",
     "deploy", "bench", "integrations", "examples",
 )
+# Tests of which each docstring is checked.
+TESTS = tuple(
+    path for path in sorted((ROOT / "tests").rglob("*.py"))
+    if path.relative_to(ROOT / "tests").parts[0] not in ("http", "sqs", "browser", "hostile")
+)
 DOCUMENTS = ("*.md", "docs/*.md", "docs/design/*.md", "docs/spec/*.md", "client/*.md", "integrations/*/*.md")
 
 # Words of a translation, with what to write instead.
@@ -36,6 +41,10 @@ WORDS = {
     r"what becomes of": "the outcome of",
     r"so (?:many|much|long) (?:at most|more|less)": "at most this many, up to `n`",
     r"of late": "recent",
+    r"small letters": "lower case",
+    r"by and by": "gradually",
+    r"all the while": "throughout",
+    r"seldom": "rarely",
     r"follow that": "apply, note that",
     r"(?:that|those) of (?:the|a|an|its|their)": "repeat the noun, or 's",
 }
@@ -135,6 +144,21 @@ def test_docstrings_are_english(package: str) -> None:
     assert files
     found = {path.relative_to(ROOT).as_posix(): translated(path.read_text()) for path in files}
     assert {path: words for path, words in found.items() if words} == {}
+
+
+def test_docstrings_of_tests_are_english() -> None:
+    """Tests are sentences, and so may be their docstrings; but a module is named, as in the product."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {words}"
+        for path in TESTS
+        if DENIED.search(source := path.read_text()) or CLAUSE.match(source.removeprefix('"""'))
+        for node, text in documented(ast.parse(source))
+        for line, words in [
+            *((node.body[0].lineno, word) for word in denied(text)),
+            *([(1, text.splitlines()[0])] if isinstance(node, ast.Module) and CLAUSE.match(text) else []),
+        ]
+    ]
+    assert found == []
 
 
 def test_helpers_of_tests_say_what_they_do() -> None:

@@ -1,6 +1,6 @@
 """A new option of a verb is written in at most twelve files, everything else follows: done here, in a copy of the tree.
 
-The option is `LATER <id> QUIET`, which sends no event. Its edits are those of a real one (docs/ARCHITECTURE.md, How to
+The option is `LATER <id> QUIET`, which sends no event. Its edits are a real option's (docs/ARCHITECTURE.md, How to
 add a command): the files made from others are made, and the tests that watch over operations, formats, grammar,
 documents and clients run in the copy, with the reference model.
 """
@@ -116,7 +116,7 @@ def run(copy: Path, *arguments: str) -> str:
 
 
 def changed(copy: Path) -> set[str]:
-    """The files of the copy that differ from those of the tree, or are not there."""
+    """The files of the copy that differ from the tree's, or are not there."""
     names = [path.relative_to(copy) for path in copy.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     return {
         name.as_posix() for name in names

@@ -14,10 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PRODUCT = (
     "core", "cluster", "beanstalk", "connections", "gateway", "beanstalk_proxy", "client/src", "client/tools", "pqctl",
-    "devcluster", "bench",
+    "devcluster", "bench", *(f"integrations/{path.name}/src" for path in ROOT.glob("integrations/*")),
 )
 DOCUMENTS = (
     *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "client").glob("*.md"), *(ROOT / "bench").glob("*.md"),
+    *ROOT.glob("integrations/*/*.md"),
     *(ROOT / "tests").rglob("README.md"),
 )
 NAMED = re.compile(r"(?<![\w./*{<-])((?:[a-z_]\w*/)*[a-z_]\w*\.py)\b(?!\w)")

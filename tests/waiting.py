@@ -1,4 +1,4 @@
-"""What tests of real processes wait for: conditions, however long a busy machine needs for them."""
+"""Waits of tests for real processes: for conditions, however long a busy machine needs for them."""
 
 from __future__ import annotations
 

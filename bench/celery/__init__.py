@@ -1,1 +1,1 @@
-"""Celery on sockpqd beside Redis and RabbitMQ, in turn on one machine, each with servers of its own."""
+"""Celery on sockpqd, Redis and RabbitMQ compared, in turn on one machine, each with servers of its own."""

@@ -1,1 +1,1 @@
-"""sockpqd beside RabbitMQ and NATS: the same workloads of one load generator, the systems in turn, in one sitting."""
+"""sockpqd compared with RabbitMQ and NATS: the same workloads of one load generator, in turn, in one sitting."""

@@ -1,10 +1,10 @@
-"""sockpqd beside RabbitMQ and NATS, where they are installed: one command makes the tables of docs/BENCHMARKS.md.
+"""sockpqd compared with RabbitMQ and NATS, where they are installed: one command for docs/BENCHMARKS.md's tables.
 
     make build/generator
     python -m bench.compare [--rounds 3] [--seconds 2] [--into docs/BENCHMARKS.md]
 
 Three nodes of each system and the generator share this machine, one system at a time, and one node of ours alone, which
-shows what replication costs, beside those that are not replicated. In each round each system runs all workloads, and
+shows what replication costs, next to those that are not replicated. In each round each system runs all workloads, and
 every other round the systems are in the opposite order. `--record` appends the runs to a file, from which `--from`
 makes the tables again without measuring.
 """

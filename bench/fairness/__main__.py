@@ -16,7 +16,7 @@ from bench.reports.tables import replaced
 @click.option("--pictures", "folder", type=click.Path(file_okay=False, path_type=Path),
               help="Draw the pictures, as SVG, in this folder; needs matplotlib.")
 def main(into: Path | None, folder: Path | None) -> None:
-    """Simulate what FAIR was made for, beside FIFO and PRIORITY."""
+    """Simulate what FAIR was made for, and FIFO and PRIORITY for comparison."""
     found = sections()
     if into is None:
         for name, text in found.items():

@@ -1,6 +1,6 @@
 """The same three tasks for each worker program: one that does nothing, one of a millisecond, one that sleeps.
 
-Each task appends one byte to a file when it is over: that is how all of them are counted alike. One that sleeps also
+Each task appends one byte to a file when it ends, so that all of them are counted in the same way. One that sleeps also
 appends how long it waited for its turn to another file.
 """
 

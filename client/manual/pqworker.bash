@@ -8,6 +8,6 @@ _pqworker() {
         --log-format) COMPREPLY=($(compgen -W "auto json text" -- "$word")); return ;;
         --config) COMPREPLY=($(compgen -f -- "$word")); return ;;
     esac
-    COMPREPLY=($(compgen -W "-c --config --servers --queues --concurrency --autoscale --autoscale-keepalive --pool --strategy --prefetch --by --max-tasks-per-child --max-memory-per-child --memory-share --time-limit --soft-time-limit --name --log-format --verbose --check --metrics --progress --exec --expire --tries --backoff --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "-c --config --servers --queues --concurrency --autoscale --autoscale-keepalive --pool --strategy --prefetch --by --max-tasks-per-child --max-memory-per-child --memory-share --start-limit --time-limit --soft-time-limit --name --log-format --verbose --check --metrics --progress --exec --expire --tries --backoff --help --version" -- "$word"))
 }
 complete -o default -F _pqworker pqworker

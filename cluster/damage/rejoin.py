@@ -1,4 +1,6 @@
-"""The return of a node with damaged files: it sets them aside and rejoins like one with an empty disk.
+"""The return of a node without its files: it sets damaged ones aside and rejoins like one with an empty disk.
+
+A node whose files leave no room for the leader's state (capacity.py) deletes them and comes back in the same way.
 
 It has then forgotten what it acknowledged and for whom it voted, so it neither votes nor counts until a leader has
 brought it up to date and admitted it (raft/voter_admission.py). Nothing acknowledged is lost while the other nodes are
@@ -19,13 +21,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.settings import NodeSettings
 from sockpqd.cluster.storage.disk import Disk
-from sockpqd.cluster.storage.errors import START_EMPTY, RejoinNeeded, StorageDamaged, StorageInUse
+from sockpqd.cluster.storage.errors import IN_USE, START_EMPTY, RejoinNeeded, StorageDamaged, StorageInUse
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -41,6 +43,7 @@ class RejoinRecord(Struct):
     times: list[int] = []       # when the node rejoined in the last hour, Unix seconds
     folders: list[str] = []     # with files set aside, the newest last; names in the data directory
     damage: str = ""            # why the files of now must still be moved into the newest folder; "": they need not
+    delete: bool = False        # they must be deleted instead, or were
     waiting: bool = False       # the node has forgotten its promises, and was not admitted since
 
 
@@ -92,15 +95,34 @@ class Rejoin:
             return refusal
         return RejoinNeeded(f"{_what(error)} Started again, this node sets its files aside and rejoins the others.")
 
+    def delete(self, why: str) -> RejoinNeeded | None:
+        """Have the next start delete all files; returns the error with which the running node must end.
+
+        None: the node may not rejoin, or not so often, or there is no room to note it; nothing has changed.
+        """
+        before = self._record
+        self._record = structs.replace(before, times=[*before.times], folders=[*before.folders])
+        try:
+            self._begin(StorageDamaged(why), delete=True)
+        except (StorageDamaged, OSError) as refusal:
+            self._record = before
+            log.warning("%s The node keeps them: %s", why, refusal)
+            return None
+        return RejoinNeeded(f"{why} Started again, this node deletes them and rejoins the others.")
+
     def tell(self, journal: Journal) -> None:
         """Set in the opened journal whether this node has forgotten its promises; not if it has been admitted since."""
-        if self._record.waiting and journal.voter:
-            self._record.waiting = False
+        record = self._record
+        if record.waiting and journal.voter:
+            record.waiting = record.delete = False
             self._write()
-        journal.forgetful = self._record.waiting
+        journal.forgetful, journal.deleted = record.waiting, record.delete
 
-    def _begin(self, error: StorageDamaged) -> None:
-        """Durably decide to rejoin because of this damage. Raises StorageDamaged if this node may not."""
+    def _begin(self, error: StorageDamaged, *, delete: bool = False) -> None:
+        """Durably decide to rejoin because of this damage. Raises StorageDamaged if this node may not.
+
+        `delete`: the files are deleted, not set aside.
+        """
         if not self._may:
             raise error
         record, now_s = self._record, self._now_s()
@@ -111,35 +133,47 @@ class Rejoin:
                 f" itself (node.rejoins_per_hour = {self._per_hour}): check its disk and memory first. {START_EMPTY}"
             ) from error
         newest = record.folders[-1] if record.folders else "damaged-0"
-        record.folders.append(f"damaged-{max(now_s, int(newest.partition('-')[2]) + 1)}")
+        if not delete:
+            record.folders.append(f"damaged-{max(now_s, int(newest.partition('-')[2]) + 1)}")
         record.times.append(now_s)
-        record.damage, record.waiting = _what(error), True
+        record.damage, record.delete, record.waiting = _what(error), delete, True
         self._write()
         log.error("%s", record.damage)
 
     def _set_aside(self) -> None:
-        """Move away all files of the journal, the snapshots and the pages. Raises StorageInUse and OSError."""
+        """Move away or delete all files of the journal, the snapshots and the pages. Raises StorageInUse and OSError.
+        """
         record, disk = self._record, self._disk
-        folder = self._data_dir / record.folders[-1]
-        disk.make_directory(folder)
+        folder = None if record.delete else self._data_dir / record.folders[-1]
+        if folder is not None:
+            disk.make_directory(folder)
         journal = self._data_dir / "journal"
         disk.make_directory(journal)
         lock = disk.lock(journal / _LOCK)
         if lock is None:
-            raise StorageInUse(f"{journal} is in use by another process: two nodes must never share a data directory")
+            raise StorageInUse(f"{journal} {IN_USE}")
         try:
             for directory in (journal, self._data_dir / "snapshots", self._data_dir / "pages"):
                 disk.make_directory(directory)
                 for name in disk.names(directory):
-                    if name != _LOCK:
+                    if name == _LOCK:
+                        continue
+                    if folder is None:
+                        disk.unlink(directory / name)
+                    else:
                         disk.rename(directory / name, folder / name)
-                disk.sync_directory(folder)
+                if folder is not None:
+                    disk.sync_directory(folder)
                 disk.sync_directory(directory)
         finally:
             disk.close(lock)
         record.damage = ""
         self._forget_old_folders()
         self._write()
+        if folder is None:
+            log.warning("the files of this node are deleted. It rejoins the others, which bring it up to date; it does "
+                        "not vote until then. Nothing is lost: they have all that it had.")
+            return
         log.error(
             "the damaged files of this node are in %s now. It rejoins the others, which bring it up to date; it does"
             " not vote until then. Nothing is lost while they are whole. Check the disk of this node.", folder,

@@ -34,7 +34,7 @@ from sockpqd.cluster.journal.log_index import Entry, Stretch
 from sockpqd.cluster.journal.log_view import LogView
 from sockpqd.cluster.journal.segments import Segments
 from sockpqd.cluster.storage.disk import Disk
-from sockpqd.cluster.storage.errors import JournalDamaged, JournalTooNew, StorageInUse
+from sockpqd.cluster.storage.errors import IN_USE, JournalDamaged, JournalTooNew, StorageInUse
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
@@ -99,7 +99,8 @@ class Journal(LogView):
         self._replayed = False                      # a frame was found when the journal was opened
         self._lock: int | None = None
         self.feed_bytes = 0                         # of segments to keep, beyond what this node needs itself
-        self.forgetful = False                      # what was here before was set aside (damage/rejoin.py)
+        self.forgetful = False                      # what was here before was set aside (damage/rejoin.py),
+        self.deleted = False                        # or deleted, because the others have it
 
     # Opening
 
@@ -108,7 +109,7 @@ class Journal(LogView):
         self._disk.make_directory(directory)
         self._lock = self._disk.lock(directory / "lock")
         if self._lock is None:
-            raise StorageInUse(f"{directory} is in use by another process: two nodes must never share a data directory")
+            raise StorageInUse(f"{directory} {IN_USE}")
         self.segments.recover(self._replay)
         self._synced_state = self._state.restated()
         if not self._replayed:      # a new journal: its first frame says that nothing is known

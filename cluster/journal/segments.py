@@ -314,6 +314,16 @@ class Segments:
             return False
         return True
 
+    def give_up_spare(self) -> bool:
+        """Remove the next segment, because its space is needed; returns whether it could be done without."""
+        left = self.active_bytes - self.position
+        if not self._spare_bytes or self._torn is not None or left < self._reserve_bytes:
+            return False
+        self._spare_bytes = 0
+        self._unlink(self.active + 1)
+        self.short = True
+        return True
+
     def _prepare_beside(self) -> None:
         """Like try_to_prepare(), but without waiting for the disk."""
         with contextlib.suppress(NoRoom):

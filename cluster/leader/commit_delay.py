@@ -4,7 +4,7 @@ A client that waits for each answer sends its next command right after it. If th
 the last one was answered, it would carry only the commands of the other clients, which would then miss the entry after
 it: two groups taking turns, with twice as many entries of half the size. So when the answers have left, the leader
 proposes nothing, and goes on with everything else, until as many commands have arrived as were answered, or a short
-time is over. Where this gains nothing (clients that do not wait for answers, a slow network) it is tried less and less
+time is up. Where this gains nothing (clients that do not wait for answers, a slow network) it is tried less and less
 often.
 
 Databases have the same setting; here it is bounded by a share of the time that the last entry took.

@@ -3,6 +3,9 @@
 Its disk may be full of jobs that were done long ago. To receive the entries that say so, it needs room in its journal,
 which only a snapshot of its own could free, and for that it has no room either. The state of the others may be very
 small, and replaces all of the follower's data.
+
+If nothing else helps for a long time, a state that is larger than the entries is sent as well: beside its own state the
+follower may have no room for either (Capacity.give_up_state).
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ class Stuck:
         self.applied = applied
         self.since = since
         self.sent = False       # a snapshot was sent, or is being written
+        self.patience_s = limits.STATE_ANYWAY_S
+        self.anyway_at = since + self.patience_s    # when it is sent a state of any size
 
 
 class StateForEntries:
@@ -65,10 +70,21 @@ class StateForEntries:
         state_bytes = self._machine.hot_bytes + self._pages.live_bytes
         return state_bytes <= max(limits.STATE_FOR_ENTRIES_BYTES, self._journal.bytes_from(stuck.applied + 1))
 
+    @staticmethod
+    def _anyway(stuck: Stuck, now: float) -> bool:
+        """Return whether it is time to send the follower a state of any size, for as long as two attempts take."""
+        if now < stuck.anyway_at:
+            return False
+        if now >= stuck.anyway_at + 2 * limits.STATE_AGAIN_S:
+            stuck.patience_s *= 2       # it costs this node a whole snapshot each time
+            stuck.anyway_at = now + stuck.patience_s
+            return False
+        return True
+
     def _help(self, peer: Peer, stuck: Stuck, now: float) -> None:
         store, replica = self._store, self._transport.context.replica
-        if not stuck.sent and self._is_less(stuck):
-            log.info("%s has no room for entries, and is sent the state instead, which takes less", peer.name)
+        if not stuck.sent and (self._is_less(stuck) or self._anyway(stuck, now)):
+            log.info("%s has no room for entries, and is sent the state instead", peer.name)
             stuck.sent = True
             store.whole_wanted = True
             replica.compact()

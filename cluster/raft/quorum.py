@@ -69,6 +69,19 @@ class Quorum:
         matches = [peer.match if _counts(peer, term) else 0 for peer in self.peers]
         return int(min(self._context.journal.durable_index, self._reached(matches)))
 
+    def covers(self, without: Peer) -> bool:
+        """Leader: return whether a majority without this peer has on its disks all that the peer ever acknowledged.
+
+        That is what is committed, and what the peer has acknowledged to this leader. All else that it may have is of
+        logs that lost an election, and committed by nobody.
+        """
+        context = self._context
+        index, term = max(context.replica.commit_index, without.match), context.replica.term
+        disks = int(self.member and context.journal.durable_index >= index)
+        disks += sum(
+            peer.up and _counts(peer, term) and peer.match >= index for peer in self.peers if peer is not without)
+        return disks >= self.majority
+
     def _reached(self, theirs: list[float] | list[int]) -> float:
         """The value reached by a majority, counting this node if it is a voter."""
         needed = self.majority - self.member

@@ -9,22 +9,43 @@ answered, and the install is acknowledged only when the machine has the new stat
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.raft.peer import Context, IncomingTransfer, OutgoingTransfer, Peer
+from sockpqd.cluster.raft.quorum import Quorum
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotDamaged, SnapshotStore
-from sockpqd.cluster.storage.disk import NO_ROOM, passes
+from sockpqd.cluster.storage.disk import NO_ROOM, NO_SPACE, passes
+from sockpqd.cluster.storage.errors import StorageError
 from sockpqd.cluster.wire.messages import SnapshotChunk
 
 log = logging.getLogger("sockpqd.cluster")
 
+NEVER = float("-inf")
+
+
+class Room(Protocol):
+    """Makes room for a snapshot of another node (capacity.py)."""
+
+    def make_way(self) -> bool:
+        """Give up one thing that this node can do without; returns False if nothing is left."""
+
+    def give_up_state(self, size: int) -> StorageError | None:
+        """Decide durably that the next start deletes all files of this node, which are in the way of `size` bytes.
+
+        Returns the error with which this process must end; None if the files stay.
+        """
+
 
 class SnapshotTransfers:
-    """Sends snapshots to peers and receives them."""
+    """Sends snapshots to peers and receives them. `room`: makes room for them; None: there is no other."""
 
-    def __init__(self, context: Context, store: SnapshotStore) -> None:
+    def __init__(self, context: Context, store: SnapshotStore, quorum: Quorum) -> None:
         self._context = context
         self._store = store
+        self._quorum = quorum
+        self.room: Room | None = None
+        self._lacked_since = self._lacked_at = NEVER    # when there was no room for a snapshot, first and last
         self._numbers = 0
         self._not_before: dict[str, float] = {}     # when a peer that could not use a snapshot may get another
 
@@ -92,7 +113,7 @@ class SnapshotTransfers:
             last = outgoing.offset + len(data) >= outgoing.source.size
             context.send(peer, SnapshotChunk(
                 peer.term, peer.epoch, context.now, context.replica.commit_index, outgoing.number, outgoing.offset,
-                data, last, context.promise_ms,
+                data, last, context.promise_ms, outgoing.source.size, self._quorum.covers(peer),
             ))
             outgoing.offset += len(data)
             room -= len(data)
@@ -117,8 +138,27 @@ class SnapshotTransfers:
             log.warning("no room for the snapshot from %s: %s. Free disk space; it will be sent again.", peer.name,
                         error)
             self._store.lack_space()
-            return self._give_up(peer)
+            self._give_up(peer)
+            if error.errno in NO_SPACE:
+                self._look_whether_stuck(chunk)
+            return 0
         return None if complete is None else self._install(peer, chunk, *complete)
+
+    def _look_whether_stuck(self, chunk: SnapshotChunk) -> None:
+        """End this process for the snapshot, if it has had no room for a while and the others have all that is here.
+
+        This node then has the rights of one whose disk was lost, none, until it has the leader's state. Raises
+        StorageError.
+        """
+        now = self._context.now
+        if now - self._lacked_at > limits.NO_ROOM_KNOWN_FOR_S:
+            self._lacked_since = now
+        self._lacked_at = now
+        if self.room is None or not chunk.covered or now - self._lacked_since < limits.NO_ROOM_FOR_STATE_S:
+            return
+        ended = self.room.give_up_state(chunk.size)
+        if ended is not None:
+            raise ended
 
     @staticmethod
     def _give_up(peer: Peer) -> int:
@@ -133,14 +173,26 @@ class SnapshotTransfers:
         Returns None, or the complete transfer with index and term of its last entry. Raises SnapshotDamaged,
         SnapshotTooNew and OSError.
         """
+        while True:
+            try:
+                incoming = self._write_chunk(peer, chunk)
+                break
+            except OSError as error:
+                if error.errno not in NO_SPACE or not passes(error) or self.room is None or not self.room.make_way():
+                    raise
+        return (incoming, *incoming.sink.finish()) if incoming is not None and chunk.last else None
+
+    def _write_chunk(self, peer: Peer, chunk: SnapshotChunk) -> IncomingTransfer | None:
+        """Write a chunk to the file of its transfer; None: the start of it was not seen. Raises OSError."""
         if chunk.offset == 0:
-            self._give_up(peer)
+            for other in self._context.peers.values():
+                self._give_up(other)            # what an earlier leader began to send takes room
             peer.receiving = IncomingTransfer(chunk.transfer, self._store.begin_incoming(peer.name))
         incoming = peer.receiving
         if incoming is None or incoming.number != chunk.transfer or incoming.sink.offset != chunk.offset:
-            return None                         # a chunk of a transfer whose start we have not seen
+            return None
         incoming.sink.write(chunk.data)
-        return (incoming, *incoming.sink.finish()) if chunk.last else None
+        return incoming
 
     def _install(self, peer: Peer, chunk: SnapshotChunk, incoming: IncomingTransfer, index: int, term: int) -> int:
         context, journal = self._context, self._context.journal
@@ -157,5 +209,6 @@ class SnapshotTransfers:
         if journal.last_index != index or context.replica.applied_index != index:
             log.error("snapshot from %s could not be loaded: %s", peer.name, self._store.load_error)
             return 0
+        self._lacked_at = NEVER
         log.info("state taken over from %s up to entry %d", peer.name, index)
         return index

@@ -21,7 +21,7 @@ from sockpqd.cluster.raft.lease import Lease
 from sockpqd.cluster.raft.peer import Context, Network, Peer
 from sockpqd.cluster.raft.pysyncobj_adapter import NOT_LEADER, QUORUM, PeerNode, Replica, WatchedTransport
 from sockpqd.cluster.raft.quorum import Quorum
-from sockpqd.cluster.raft.snapshot_transfer import SnapshotTransfers
+from sockpqd.cluster.raft.snapshot_transfer import Room, SnapshotTransfers
 from sockpqd.cluster.raft.steady_lane import SteadyLane
 from sockpqd.cluster.raft.voter_admission import Admission
 from sockpqd.cluster.raft.voting_right import VotingRight
@@ -56,7 +56,7 @@ class RaftTransport(WatchedTransport):
         self.lease = Lease(self.context, self.quorum, settings.election_min_ms / 1000)
         self._lease_ends = float("-inf")        # of the lease, at the last tick
         self._contact_s = settings.lease_ms / 1000
-        self._transfers = SnapshotTransfers(self.context, store)
+        self._transfers = SnapshotTransfers(self.context, store, self.quorum)
         self._sender = Sender(
             self.context, self.quorum, self._transfers, settings.heartbeat_ms / 1000, self._onReadonlyNodeConnected,
             self._onReadonlyNodeDisconnected,
@@ -92,6 +92,10 @@ class RaftTransport(WatchedTransport):
         self.context.now = now
         self.right.started()
         self.elections.started()
+
+    def use_room(self, room: Room) -> None:
+        """Let `room` make room for snapshots of other nodes."""
+        self._transfers.room = room
 
     def change_members(self, voters: Iterable[str], peers: Iterable[str], now: float, *, learns: bool) -> None:
         """Count `voters` and replicate to `peers`, which are all members but this one, learners included.

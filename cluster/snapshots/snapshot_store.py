@@ -126,6 +126,7 @@ class SnapshotStore:
         self._retry_at = float("-inf")
         self.lacked_space = False               # a snapshot, ours or a peer's, found no space; cleared by capacity.py
         self._lacks_until = float("-inf")       # until when that counts as recent
+        self._received_at = float("-inf")       # when a part of an incoming snapshot last arrived
         self._expected: IncomingSnapshot | None = None
         self.taken_over = 0                     # snapshots of others that replaced the state
         self._restored: SnapshotContents | None = None  # of a snapshot that the machine has and the library has not
@@ -159,13 +160,26 @@ class SnapshotStore:
 
     @property
     def busy(self) -> bool:
-        """True if a snapshot is being written or the last attempt failed very recently."""
-        return self._task is not None or self.failing
+        """True if a snapshot is being written or received, or the last attempt to write one failed very recently."""
+        return self._task is not None or self.failing or self.receiving
 
     @property
     def writing(self) -> bool:
         """True if a snapshot is being written."""
         return self._task is not None
+
+    @property
+    def receiving(self) -> bool:
+        """True if a snapshot of another node is arriving."""
+        return self._clock() - self._received_at < limits.RECEIVING_S
+
+    def note_received(self) -> None:
+        """IncomingSnapshot: a part of it has arrived."""
+        self._received_at = self._clock()
+
+    def note_received_all(self) -> None:
+        """IncomingSnapshot: nothing more of it is to come."""
+        self._received_at = float("-inf")
 
     @property
     def failing(self) -> bool:
@@ -284,6 +298,11 @@ class SnapshotStore:
             self.lack_space()
         self._files.remove(self._task_path)
         self._keep_pages()
+
+    def abandon(self) -> None:
+        """Stop writing a snapshot, because its space is needed for one that replaces it."""
+        self._drop_task()
+        self._retry_at = self._clock() + limits.SNAPSHOT_RETRY_S
 
     def lack_space(self) -> None:
         """Note that there is no space for a snapshot."""

@@ -19,6 +19,12 @@ class Store(Protocol):
 
     sending: int
 
+    def note_received(self) -> None:
+        """Note that a part of a snapshot has arrived."""
+
+    def note_received_all(self) -> None:
+        """Note that nothing more of it is to come."""
+
     def take_over(self, temporary: Path, index: int) -> None:
         """Load a verified file, which replaces this node's state, and give it its name."""
 
@@ -56,10 +62,12 @@ class IncomingSnapshot:
         self._index = 0
         self._synced = 0
         self._file: int | None = disk.create(path)
+        store.note_received()
 
     def write(self, data: bytes) -> None:
         """Append a chunk. Raises OSError."""
         assert self._file is not None
+        self._store.note_received()
         self._disk.write(self._file, [data], self.offset)
         self.offset += len(data)
         if self.offset - self._synced >= limits.SNAPSHOT_SYNC_BYTES:
@@ -110,3 +118,4 @@ class IncomingSnapshot:
         if self._file is not None:
             self._disk.close(self._file)
             self._file = None
+            self._store.note_received_all()

@@ -1,7 +1,8 @@
-"""Ballast: an allocated file that is removed when the disk is full.
+"""Ballast: allocated files that are removed when the disk is full.
 
-Its space allows a snapshot to be written and the journal to be cut, which frees more than that takes. So it is as large
-as the next snapshot may become, plus a segment of the journal.
+The space of the first, `ballast`, allows a snapshot to be written and the journal to be cut, which frees more than that
+takes. So it is as large as the next snapshot may become, plus a segment of the journal. The second, `reserve`, is small
+and kept for a state that another node sends: it may be all that can free this disk (capacity.py).
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from pathlib import Path
 from sockpqd.cluster import limits
 from sockpqd.cluster.storage.disk import Disk
 
+HOLD_SHARE = 4                  # hold() grows by no less than a quarter of what is wanted
+
 log = logging.getLogger("sockpqd.cluster")
 
 
 class Ballast:
-    """The ballast file; `bytes` are allocated."""
+    """A file of ballast; `bytes` are allocated."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
         """Adopt the file of an earlier process, if there is one."""
@@ -36,6 +39,12 @@ class Ballast:
             self.give_up()
         elif self.bytes < wanted and free_bytes >= step_bytes:
             self._resize(self.bytes + step_bytes)
+
+    def hold(self, wanted_bytes: int, free_bytes: int) -> None:
+        """Grow to `wanted_bytes` at once, or by half of what is free where that is less, but not by a little."""
+        size = min(wanted_bytes, self.bytes + free_bytes // 2)
+        if size - self.bytes >= max(1, wanted_bytes // HOLD_SHARE):
+            self._resize(size)
 
     def _resize(self, size: int) -> None:
         """Allocate `size` bytes; 0: as many as the file has."""

@@ -7,7 +7,7 @@
     ├── StorageTooNew       written by a newer version of this program
     │   ├── JournalTooNew
     │   └── SnapshotTooNew
-    ├── RejoinNeeded        the next start sets damaged files aside, and the node rejoins the others without them
+    ├── RejoinNeeded        the next start sets files aside or deletes them, and the node rejoins the others without
     ├── StorageInUse        another process has the directory open
     └── NoRoom              no space or no descriptor: nothing was written, and the call can be repeated
 
@@ -24,6 +24,9 @@ START_EMPTY = (
 # Ends the messages about a newer format, in this node's own files or in a snapshot from another node.
 START_NEWER = "Start the newer version again, or empty this node's data directory."
 START_NEWER_HERE = "Start the newer version on this node."
+
+# Ends the messages about a data directory that another process has open.
+IN_USE = "is in use by another process: end that one first, or give this node a data directory of its own"
 
 
 class StorageError(Exception):
@@ -43,7 +46,7 @@ class SnapshotDamaged(StorageDamaged):
 
 
 class RejoinNeeded(StorageError):
-    """Damage was found while the node ran; it must be started again to come back without the damaged files."""
+    """The node must be started again to come back without its files: they are damaged, or too large for its disk."""
 
 
 class StorageTooNew(StorageError):

@@ -146,7 +146,11 @@ class Ack(Struct, tag="ack", frozen=True):
 
 
 class SnapshotChunk(Struct, tag="chunk", frozen=True):
-    """A chunk of a snapshot file at `offset`; also a heartbeat."""
+    """A chunk of a snapshot file at `offset`; also a heartbeat.
+
+    `size`: length of the whole file, 0 from older versions. `covered`: what the receiver ever acknowledged is on the
+    disks of a majority of the voters without it.
+    """
 
     term: int
     epoch: int
@@ -157,6 +161,8 @@ class SnapshotChunk(Struct, tag="chunk", frozen=True):
     data: bytes
     last: bool
     promise_ms: int = 0
+    size: int = 0
+    covered: bool = False
 
 
 class PreVote(Struct, tag="prevote", frozen=True):

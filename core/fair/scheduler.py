@@ -319,7 +319,7 @@ class FairScheduler:
         """Return those of these queues, each once, that have a job and for which `all_closed` does not hold, or that do
         not choose by groups; and the number of those for which it holds.
 
-        A command may name thousands: this takes a third of the time of so many calls.
+        A command may name thousands: this takes a third of the time of as many calls.
         """
         by_name, accounts, fifo = self._queues.by_name, self.accounts, Sched.FIFO
         queue_groups = {} if self.offers.tasks else self.queue_groups

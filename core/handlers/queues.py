@@ -111,7 +111,7 @@ def pause_brings(state: State, operation: ops.PauseQueue) -> tuple[str, ...]:
 def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
     """Refuse Puts, hand out nothing, or both, until RESUME; pauses already in force remain.
 
-    With `pause_ms` hand out nothing for so long (0: no longer).
+    With `pause_ms` hand out nothing for this time (0: no longer).
     """
     if operation.pause_ms is not None:
         return _pause_for(state, operation.queue, min(max(operation.pause_ms, 0), limits.DURATION_MS_MAX))

@@ -223,7 +223,7 @@ class Configure(Logged, tag=41, frozen=True):
 
 
 class ExpireQueue(Logged, tag=65, frozen=True):
-    """Delete `queue` if its IDLE time is over; the leader saw no use of it since `since_ms` (replicated time).
+    """Delete `queue` if its IDLE time has passed; the leader saw no use of it since `since_ms` (replicated time).
 
     Does nothing if the state has recorded a later use. Replies: Accepted; Removed when there were more jobs than a
     portion: then the queue still exists, with the others.

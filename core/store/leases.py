@@ -58,7 +58,7 @@ class Leases:
         return (self._numbers[0] + 1) << LEASE_BITS if self._buckets else None
 
     def first_due(self, clock_ms: int) -> RunningJob | None:
-        """Return the first job in the order of (deadline, id), if its lease is over at `clock_ms`."""
+        """Return the first job in the order of (deadline, id), if its lease has expired at `clock_ms`."""
         if not self._buckets or self._numbers[0] >= clock_ms >> LEASE_BITS:
             return None
         number = self._numbers[0]

@@ -1,4 +1,4 @@
-"""Writes man pages and completions beside this file, and docs/reference, from the programs: `make manual`."""
+"""Writes man pages and completions next to this file, and docs/reference, from the programs: `make manual`."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ public final class Client {
 
     public static void main(String[] arguments) throws Exception {
         String what = arguments.length < 3 ? "" : arguments[1];
-        if (!what.equals("put") && (!what.equals("work") || arguments.length < 4)) {
+        if (!what.equals("put") && (!what.equals("work") || arguments.length < 4 || !arguments[3].matches("[0-9]+"))) {
             System.err.println("usage: Client.java SERVERS put QUEUE | SERVERS work QUEUE COUNT");
             System.exit(64);
         }

@@ -76,7 +76,7 @@ static void connect_to_leader(void) { /* and to our session; tries until it work
             }
         }
         hang_up();
-        if (!leader && !said++) fputs("no server answers there\n", stderr);
+        if (!leader && !said++) fprintf(stderr, "no server answers at %s%s\n", servers[0], server_count > 1 ? ", .." : "");
         if (!leader && time(NULL) - begun >= PATIENCE_S) exit(1);
     }
 }
@@ -98,7 +98,7 @@ static int call(const char *command, const char *data, size_t length, char **bod
 }
 
 int main(int argc, char **argv) {
-    if (argc < 4 || (strcmp(argv[2], "put") && (strcmp(argv[2], "work") || argc < 5)))
+    if (argc < 4 || (strcmp(argv[2], "put") && (strcmp(argv[2], "work") || argc < 5 || argv[4][strspn(argv[4], "0123456789")])))
         return fputs("usage: client SERVERS put QUEUE | SERVERS work QUEUE COUNT\n", stderr), 64;
     signal(SIGPIPE, SIG_IGN);
     for (char *server = strtok(argv[1], ","); server && server_count < SERVERS_MAX; server = strtok(NULL, ","))

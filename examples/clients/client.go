@@ -105,7 +105,7 @@ func (q *Queue) ask(text string) ([]string, error) {
 }
 
 func main() {
-	if len(os.Args) < 4 || os.Args[2] != "put" && (os.Args[2] != "work" || len(os.Args) < 5) {
+	if len(os.Args) < 4 || os.Args[2] != "put" && (os.Args[2] != "work" || len(os.Args) < 5 || strings.Trim(os.Args[4], "0123456789") != "") {
 		fmt.Fprintln(os.Stderr, "usage: client SERVERS put QUEUE | SERVERS work QUEUE COUNT")
 		os.Exit(64)
 	}

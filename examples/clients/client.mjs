@@ -102,7 +102,7 @@ class Queue {
 }
 
 const [servers, what, name, count] = process.argv.slice(2);
-if (!name || !(what === "put" || (what === "work" && count))) {
+if (!name || !(what === "put" || (what === "work" && /^\d+$/.test(count)))) {
   console.error("usage: client.mjs SERVERS put QUEUE | SERVERS work QUEUE COUNT");
   process.exit(64);
 }

@@ -108,7 +108,7 @@ function quit(string $why, int $code = 1): never
 }
 
 [, $servers, $what, $name, $count] = $argv + array_fill(0, 5, null);
-if ($name === null || ($what !== 'put' && ($what !== 'work' || $count === null))) {
+if ($name === null || ($what !== 'put' && ($what !== 'work' || !preg_match('/^\d+$/D', $count ?? '')))) {
     quit('usage: client.php SERVERS put QUEUE | SERVERS work QUEUE COUNT', 64);
 }
 $queue = new Queue(explode(',', $servers));

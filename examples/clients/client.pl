@@ -9,7 +9,7 @@ use IO::Socket::INET;
 use IO::Select;
 
 my ($servers, $what, $queue, $count) = @ARGV;
-unless (@ARGV >= 3 && ($what eq 'put' || $what eq 'work' && defined $count)) {
+unless (@ARGV >= 3 && ($what eq 'put' || $what eq 'work' && ($count // '') =~ /^\d+$/a)) {
     print STDERR "usage: client.pl SERVERS put QUEUE | SERVERS work QUEUE COUNT\n";
     exit 64;
 }

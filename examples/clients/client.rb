@@ -103,7 +103,7 @@ end
 
 $stdout.sync = true
 servers, what, name, count = ARGV
-unless name && (what == "put" || (what == "work" && count))
+unless name && (what == "put" || (what == "work" && count&.match?(/\A\d+\z/)))
   warn "usage: client.rb SERVERS put QUEUE | SERVERS work QUEUE COUNT"
   exit 64
 end

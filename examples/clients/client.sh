@@ -3,7 +3,7 @@
 #
 #   client.sh HOST:PORT,HOST:PORT,.. put QUEUE           puts each line of standard input
 #   client.sh HOST:PORT,HOST:PORT,.. work QUEUE COUNT    does COUNT jobs: prints their bodies
-[[ $# -ge 3 && ( $2 == put || $2 == work && $# -ge 4 ) ]] || { echo "usage: client.sh SERVERS put QUEUE | SERVERS work QUEUE COUNT" >&2; exit 64; }
+[[ $# -ge 3 && ( $2 == put || $2 == work && ${4-} =~ ^[0-9]+$ ) ]] || { echo "usage: client.sh SERVERS put QUEUE | SERVERS work QUEUE COUNT" >&2; exit 64; }
 set -u
 export LC_ALL=C                 # lengths are in bytes
 IFS=, read -r -a servers <<< "$1"

@@ -21,7 +21,7 @@ def noted(principal: Principal, call: Call, done: Done) -> Done:
     action, answer = ACTIONS[type(call)]
 
     def note(result: Result | CallFailure) -> None:
-        about = " ".join(f"{name}={value}" for name, value in asdict(call).items())
+        about = " ".join(f"{name}={value}" for name, value in asdict(call).items() if name != "known")
         audit.note(principal.user, principal.peer, action, about, _text(call, answer, result))
         done(result)
 

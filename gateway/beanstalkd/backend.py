@@ -116,6 +116,10 @@ class NodeBackend:
     def _begin(self) -> None:
         """Send the first operation of the call, in a session; open one if there is none."""
         call, session = self._call, self._session
+        if type(call) is calls.Pause and not call.known:
+            self._attempts = 0
+            self._end(CallFailure.NOT_FOUND)
+            return
         first_operation = CALL_OPERATIONS.get(type(call))
         if first_operation is None:
             self._send(RemoteRead(call if isinstance(call, calls.Lookup) else None))

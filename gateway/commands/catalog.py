@@ -51,7 +51,7 @@ QUEUED, AS_EVER, ENDS, CLOSES = (
 # Costs, of the budget of a turn (server/hub.py). Further costs are charged where they are known: long lines by the
 # parser, the work of operations by the log.
 PLAIN = 1
-LOOK = 2        # formats an answer of many figures
+LOOK = 6        # formats an answer of many figures: a turn full of these is as long as one of other commands
 RECORD = 32     # may read a block of records from the disk for one of them
 LIST = 8        # begins an answer of any length: each of its pieces waits for a turn of its own (commands/streams.py)
 

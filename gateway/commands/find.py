@@ -10,6 +10,7 @@ from itertools import groupby, islice
 
 from sockpqd.core import FindPlace, Search, Section, Wanted
 from sockpqd.gateway.commands.context.client import Client, Services
+from sockpqd.gateway.commands.context.places import owner_of
 from sockpqd.gateway.limits import (
     FIND_BYTES_MAX,
     FIND_JOBS_MAX,
@@ -19,7 +20,6 @@ from sockpqd.gateway.limits import (
     FIND_SLICE,
     FIND_SLICE_BYTES,
     FIND_SLICE_NAMES,
-    FINDS_MAX,
     FOUND_COST,
     STEP_COST,
 )
@@ -30,7 +30,7 @@ from sockpqd.gateway.protocol.grammar.find import cursor
 
 def find(client: Client, command: Command) -> None:
     """FIND: show the jobs with the given properties."""
-    if client.hub.searches >= FINDS_MAX:        # asked again below, but here it costs no task
+    if not client.hub.searches.free(owner_of(client.guard.user, client.link.peer)):     # here it costs no task
         client.say(responses.BUSY)
         return
     client.run(_find(client, *command.arguments))
@@ -40,14 +40,14 @@ async def _find(
     client: Client, queues: tuple[str, ...] | None, wanted: Wanted, count: int, begin: FindPlace | None,
 ) -> None:
     hub = client.hub
-    if hub.searches >= FINDS_MAX:
+    owner = owner_of(client.guard.user, client.link.peer)
+    if not hub.searches.take(owner):
         client.say(responses.BUSY)
         return
-    hub.searches += 1
     try:
         lines, place = await _search(client, queues, wanted, count, begin)
     finally:
-        hub.searches -= 1
+        hub.searches.leave(owner)
     await client.stream(responses.found(len(lines), None if place is None else cursor(place)))
     await client.stream("".join(lines).encode())
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import html
 from collections.abc import Iterable, Sequence
+from itertools import compress
 
 VOID = ("input", "link", "meta")
+EMPTY = ("<td></td>", '<td class="n"></td>')
 ROWS_PER_PORTION = 1        # of a table, before others have a turn: half a millisecond, with pictures in it
 
 
@@ -50,24 +52,36 @@ def tag(element: str, /, *children: Child, **attributes: str | int | bool | None
     return Markup(opened if element in VOID else f"{opened}{text(children)}</{element}>")
 
 
-async def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str) -> Markup:
+async def table(
+    heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str, *, empty: Child = None, sparse: bool = False,
+) -> Markup:
     """Return a table; cells that are ints or FigureTexts are aligned to the right.
 
     The rows are generated and written a few at a time, with turns of the event loop in between: `rows` should be a
-    generator that copes with changes of the state since its last row.
+    generator that copes with changes of the state since its last row. `empty`: what a page says instead of a table
+    without rows; `sparse`: leave out columns in which all cells are empty.
     """
-    numbers = [False] * len(heads)
-    body: list[Markup] = []
+    numbers, shown = [False] * len(heads), [not sparse] * len(heads)
+    body: list[list[Markup]] = []
     for cells in rows:
         if not body:
             numbers = [isinstance(cell, NUMBERS) for cell in cells]
-        body.append(tag("tr", [tag("td", cell, class_="n" if isinstance(cell, NUMBERS) else None) for cell in cells]))
+        written = [tag("td", cell, class_="n" if isinstance(cell, NUMBERS) else None) for cell in cells]
+        shown = [so_far or cell not in EMPTY for so_far, cell in zip(shown, written, strict=True)]
+        body.append(written if sparse else [tag("tr", written)])
         if len(body) % ROWS_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    if empty is not None and not body:
+        return tag("p", empty, class_="empty")
+    lines: list[Child] = []
+    for written in body:
+        lines.append(tag("tr", list(compress(written, shown))) if sparse else written)
+        if sparse:
             await asyncio.sleep(0)
     await asyncio.sleep(0)
     head = tag("tr", [tag("th", cell, scope="col", class_="n" if number else None)
-                      for cell, number in zip(heads, numbers, strict=True)])
-    content = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body))
+                      for cell, number in compress(zip(heads, numbers, strict=True), shown)])
+    content = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", lines))
     # A table may be wider than the screen, and must then be scrollable by keyboard, too.
     return tag("div", content, class_="wide", tabindex="0", role="region", aria_label=caption)
 

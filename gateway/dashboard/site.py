@@ -37,7 +37,7 @@ from sockpqd.gateway.dashboard.pages import (
 )
 from sockpqd.gateway.dashboard.pages.finding import background, dead, find, jobs
 from sockpqd.gateway.dashboard.pages.overview import page as overview
-from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, Redirect, View, form, page, section
 from sockpqd.gateway.dashboard.pages.several import clusters
 from sockpqd.gateway.dashboard.pages.workers import page as workers
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
@@ -137,6 +137,8 @@ class Dashboard:
             if visitor.user is not None and self._guard(visitor).rights != visitor.rights:
                 return _text(401, "the rights of the user have changed meanwhile", CHALLENGE)
             return _html(200, content)
+        except Redirect as found:
+            return web.Response(status=303, headers={**HEADERS, "Location": f"{found}"})
         except NotAllowed:
             return _html(403, page(view, "Not allowed", tag("p", "You have no right to see this.")))
         except NotThere as error:
@@ -234,10 +236,11 @@ def _back(path: str) -> str:
 
 def _asked(view: View, name: str, fields: Mapping[str, str], line: str, harm: str, back: str) -> web.Response:
     """Ask for confirmation of an action that destroys something."""
-    return _html(200, page(
-        view, "Are you sure?", tag("p", tag("code", line)), tag("p", f"It means: {harm}."),
-        form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), tag("p", link(back, "No")),
-    ))
+    return _html(200, page(view, "Are you sure?", section(
+        "What it does", tag("p", tag("code", line)), tag("p", f"{harm[0].upper()}{harm[1:]}."),
+        tag("div", form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), link(back, "No, go back"),
+            class_="bar"),
+    )))
 
 
 def _html(status: int, document: str) -> web.Response:

@@ -60,6 +60,7 @@ class DevCluster:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._signalled, number)
+        _say(f"starting {len(self._nodes)} nodes, their data in {self._folder}")
         keepers = [loop.create_task(self._keep(node)) for node in self._nodes]
         watching = loop.create_task(self._watch())
         await asyncio.gather(*keepers)

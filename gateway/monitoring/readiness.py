@@ -12,7 +12,7 @@ def why_not_ready(cluster: Cluster) -> str | None:
     if not cluster.machine.online:
         return "the service is switched offline (pqctl cluster online)"
     if not cluster.online:
-        return f"this node is switched offline (pqctl node online {cluster.name})"
+        return f"this node is stopping, or switched offline (pqctl node online {cluster.name})"
     if cluster.serving:
         return None
     leader = cluster.leader()

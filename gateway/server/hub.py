@@ -18,6 +18,7 @@ from sockpqd.connections import ConnectionManager, MemoryAccount, held_bytes_max
 from sockpqd.core import Effects, Event
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.commands.context.places import Places
 from sockpqd.gateway.commands.context.reason_log import ReasonLog
 from sockpqd.gateway.commands.region.feeds import Feeds
 from sockpqd.gateway.counters import Tally
@@ -25,7 +26,10 @@ from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_TURN_MAX,
+    EXPORTED_MAX,
     EXPORTS_MAX,
+    FINDS_MAX,
+    FINDS_OF_ONE_MAX,
     LINES_PER_PIECE,
     LINES_PER_TURN,
     LONG_LINE_BYTES,
@@ -109,7 +113,8 @@ class Hub:
         self.feeds = Feeds()
         self.puller: Puller | None = None           # follows the origin, on a node of a replica
         self.fencing_replica = fencing_replica      # the id of the cluster that may fence this one
-        self.searches = 0                           # FINDs that search at present,
+        self.exported = Places(EXPORTED_MAX, EXPORTED_MAX)      # for snapshots that are written or sent to clients,
+        self.searches = Places(FINDS_MAX, FINDS_OF_ONE_MAX)     # for FINDs that search at present,
         self.search_line = asyncio.Lock()           # and have their slices one after the other
         self.audit_behind: Callable[[], bool] = lambda: False   # many lines of the audit log wait to be written,
         self.audit_line = asyncio.Lock()            # and commands that leave one wait for these, one after the other

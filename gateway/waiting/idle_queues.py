@@ -1,4 +1,4 @@
-"""Unused queues: the serving leader has them deleted when their IDLE time is over (spec/state-machine 10.2).
+"""Unused queues: the serving leader has them deleted when their IDLE time has passed (spec/state-machine 10.2).
 
 Most uses are in the log, so the state knows when each queue was last used. Only the leader knows which clients wait for
 a job. So it proposes the deletion, with the time since which it knows the queue to be idle, and the operation does

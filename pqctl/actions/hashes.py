@@ -52,7 +52,7 @@ class Comparison:
 
 
 def show(call: Call) -> int:
-    """Ask until the nodes can be compared or the timeout is over; prints the result."""
+    """Ask until the nodes can be compared or the timeout has passed; prints the result."""
     until = time.monotonic() + call.timeout
     comparison = Comparison()
     with cluster_of(call) as (client, servers):

@@ -63,7 +63,7 @@ def show_workers(call: Call) -> int:
 
     if found:
         columns = [Column("name", folds=True), Column("address", folds=True)]
-        columns += [Column(title, figures=True) for title in ("slots", "busy", "heard of")]
+        columns += [Column(title, figures=True) for title in ("slots", "busy", "last heartbeat")]
         columns.append(Column("state"))
         print_rows(call, columns, [
             (one.name, one.address or "-", f"{one.slots:,}", f"{one.busy:,}", f"{lasting(one.age)} ago",

@@ -269,7 +269,7 @@ def await_(call: Call, job: int | Key | Place | Number, wait: float | None) -> i
     return ends.await_job(call, job, wait)
 
 
-@command(job, timeout=60.0, epilog=exit_codes.epilog(refused="no job is like that, or refused"))
+@command(job, timeout=60.0, epilog=exit_codes.epilog(refused="no job matches, or refused"))
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...")
 @click.option("--state", "states", multiple=True, type=click.Choice(
     ["ready", "delayed", "running", "dead", "buried", "done", "cancelled", "expired"]

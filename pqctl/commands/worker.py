@@ -16,7 +16,7 @@ def worker() -> None:
 
 @command(worker, "list", timeout=10.0, epilog=exit_codes.READING, over_all=each)
 def list_(call: Call) -> int:
-    """Show all pools: their addresses, children, jobs that run, and when they were last heard of."""
+    """Show all pools: their addresses, children, jobs that run, and their last heartbeats."""
     from sockpqd.pqctl.actions import sessions
 
     return sessions.show_workers(call)

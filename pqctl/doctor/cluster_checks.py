@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sockpq import ServerView
+from sockpq import AuthError, ServerView
 
 from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.doctor import access_checks
@@ -32,7 +32,11 @@ def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[
     views, given = ask(servers, timeout, access)
     own = of_one_cluster(views, given)
     health = assess(views, given)
-    checks = [servers_answer(views[:given], own), *access_checks.look(views, access), leader(health)]
+    checks = [servers_answer(views[:given], own), *access_checks.look(views, access)]
+    if not own and any(isinstance(view.error, AuthError) for view in views):
+        checks.append(Check(SKIP, "leader", "servers tell only users whom they let in"))
+    else:
+        checks.append(leader(health))
     if own:
         checks += [members(health), peers(own), clocks(own), versions(health), switched_off(health)]
     return checks
@@ -40,7 +44,7 @@ def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[
 
 def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Check:
     """Check that every server given answers, and belongs to the same cluster."""
-    silent = [complaint(view) for view in views if view.error is not None or not view.nodes]
+    silent = [complaint(view) for view in views if _is_of_no_use(view)]
     full = [complaint(view) for view in views if is_full(view)]
     if full and len(full) == len(silent):
         return Check(WARN if len(full) < len(views) else FAIL, "servers", "; ".join(full),
@@ -54,6 +58,11 @@ def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Ch
     if foreign:
         return Check(FAIL, "servers", in_words(foreign, own), "correct the list of servers")
     return Check(OK, "servers", "the one given answers" if len(views) == 1 else f"all {len(views)} given answer")
+
+
+def _is_of_no_use(view: ServerView) -> bool:
+    """Return whether the server has not answered, or not as one of a cluster does; one that refuses a user has."""
+    return not isinstance(view.error, AuthError) and (view.error is not None or not view.nodes)
 
 
 def leader(health: Health) -> Check:

@@ -29,7 +29,7 @@ def follow(call: Call, types: tuple[str, ...], names: tuple[str, ...], after: in
                         seen = True
                         call.print(json.dumps(as_fields(event)) if call.as_json else sentence(event))
                     if not seen and wait is not None:
-                        say(f"nothing of this happened within {lasting(wait)}")
+                        say(f"no such event within {lasting(wait)}")
                     return DONE
                 except EventsLost as lost:
                     say(f"{lost}: read the state again")

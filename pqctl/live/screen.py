@@ -107,7 +107,7 @@ class TopScreen(App[None]):
     def on_mount(self) -> None:
         """Create the columns, and start taking samples."""
         for name, titles in (("nodes", ("node", "role", "client", "ping", "term", "applied", "lag", "version")),
-                             ("workers", ("pool of workers", "address", "busy", "slots", "heard of", "state"))):
+                             ("workers", ("pool of workers", "address", "busy", "slots", "last heartbeat", "state"))):
             for title in titles:
                 self._table(name).add_column(title, key=title)
         for title in ("queue", *(figure.title for figure in FIGURES)):

@@ -39,6 +39,7 @@ def test_what_pauses_a_tube_or_brings_jobs_back_is_noted(caplog: pytest.LogCaptu
         assert place.do(calls.KickJob(number)) is CallFailure.NOT_FOUND
         assert place.do(calls.Pause("q", 5)) is None
         place.do(calls.Pause("others", 5))
+        assert place.do(calls.Pause("q2", 5, known=False)) is CallFailure.NOT_FOUND
         place.do(calls.Peek(number))
         about = "user=ann address=10.0.0.9:1 action="
         assert lines(caplog) == [
@@ -47,6 +48,7 @@ def test_what_pauses_a_tube_or_brings_jobs_back_is_noted(caplog: pytest.LogCaptu
             f"{about}kick-job object='number={number}' outcome='NOT_FOUND'",
             f"{about}pause-tube object='tube=q seconds=5' outcome='PAUSED'",
             f"{about}pause-tube object='tube=others seconds=5' outcome='FORBIDDEN'",
+            f"{about}pause-tube object='tube=q2 seconds=5' outcome='NOT_FOUND'",
         ]
     with caplog.at_level(logging.INFO, "sockpqd.audit"):
         with_gateway(test, automatic=False, users={"ann": Account(of_words(["put:q*", "get:q*", "queue:q*"]), None)})

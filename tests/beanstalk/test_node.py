@@ -167,3 +167,13 @@ def test_drain_mode_is_the_node_switched_offline(start: Start) -> None:
         assert client("put 0 0 60 1\r\nx") == "DRAINING"
         native.online(f"{HOST}:{node.client}")
         assert eventually(lambda: client("put 0 0 60 1\r\nx").startswith("INSERTED"))
+
+
+def test_a_pause_of_an_unknown_tube_is_refused_and_leaves_a_line(start: Start, tmp_path: Path) -> None:
+    node = start()
+    until(node.reachable, "the node does not listen")
+    with BeanstalkClient(node.address) as client:
+        assert client("pause-tube nowhere 5") == "NOT_FOUND"
+        assert client("stats-tube nowhere") == "NOT_FOUND"
+    line = "action=pause-tube object='tube=nowhere seconds=5' outcome='NOT_FOUND'"
+    until(lambda: line in (tmp_path / "log").read_text())

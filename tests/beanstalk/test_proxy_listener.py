@@ -1,4 +1,4 @@
-"""The listener of `sockpq-beanstalkd`: the same places, timeouts and account as those of a node."""
+"""The listener of `sockpq-beanstalkd` has the same limits of connections, timeouts and memory as a node's."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ FEW = 5
 
 
 def watching(world: World, name: str, tubes: int) -> Client:
-    """Return a client that waits for a job of so many tubes and `default`."""
+    """Return a client that waits for a job of this many tubes and `default`."""
     client = world.client(name)
     client.conversation.receive(b"".join(b"watch t%d\r\n" % number for number in range(tubes)) + b"reserve\r\n")
     client.take_turns()

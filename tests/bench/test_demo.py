@@ -66,7 +66,7 @@ def test_an_empty_folder_is_told_clearly(tmp_path: Path) -> None:
 
 @pytest.fixture
 def _interruptible() -> Iterator[None]:
-    """Whoever runs the tests in the background of a shell ignores SIGINT, and what they start would inherit that."""
+    """A shell lets programs in the background ignore SIGINT, and the programs that these start inherit that."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -68,7 +68,7 @@ def test_each_query_runs_as_long_as_it_takes_and_a_worker_does_one_at_a_time(dis
 
 @pytest.fixture(scope="module")
 def hour() -> Course:
-    """An hour in which all levels are full by and by."""
+    """An hour in which all levels fill up."""
     return simulate(full(4), FAIR, 4)
 
 

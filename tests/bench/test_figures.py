@@ -1,4 +1,4 @@
-"""What is told of many measured values."""
+"""Summaries of many measured values."""
 
 from __future__ import annotations
 

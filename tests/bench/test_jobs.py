@@ -11,7 +11,7 @@ PUT = re.compile(rb"PUT (\S+) (\d+) (\d+)\r\n", re.DOTALL)
 
 
 def put(jobs: Jobs) -> tuple[str, int, int, bytes]:
-    """Queue, priority, length as it is said, and the data."""
+    """Queue, priority, announced length, and the data."""
     command = jobs.put()
     head = PUT.match(command)
     assert head

@@ -1,4 +1,4 @@
-"""What is kept of a benchmark, and the tables and pictures made of it."""
+"""The records of benchmarks, and the tables and pictures made of them."""
 
 from __future__ import annotations
 

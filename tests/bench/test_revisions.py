@@ -1,4 +1,4 @@
-"""What became of the figures of a benchmark since another commit."""
+"""The comparison of a benchmark's figures with those at another commit."""
 
 from __future__ import annotations
 

@@ -20,16 +20,18 @@ from selenium import webdriver
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
+from tests.browser.trouble import TRACE
 
 WORK_S = 600
 SETTLE_S = 3.0              # until charts are drawn, and queues that are looked at have samples
 WIDTH, PHONE, HEIGHT_MAX = 1200, 400, 1700
+LAG = 100                   # entries that a node may be behind while others work
 REASONS = ("ConnectionError", "ConnectionError", "ConnectionError", "ValueError")
 QUEUES = {"mail": (6, 0.02), "thumbnails": (3, 0.04), "exports": (1, 0.3), "reports": (1, 0.1)}   # jobs at a time, work
 PAGES = {
     "overview": "/", "cluster": "/cluster", "queues": "/queues?sort=in", "dead": "/dead", "queue": "/queue?name=mail",
     "groups": "/groups", "pulses": "/pulses", "workers": "/workers", "topics": "/topics", "slow": "/slow",
-    "sessions": "/sessions", "users": "/users", "job": "/job?queue=letters&key=letter_17",
+    "sessions": "/sessions", "users": "/users", "job": "/job?queue=mail_dead&key=letter_17",
     "item": "/items?name=thumbnails_7",
     "background": "/background", "pulse": "/pulses?name=provider",
 }
@@ -79,14 +81,21 @@ def consumer(name: str, work_s: float) -> Callable[[Client], None]:
 
 def prepare(client: Client) -> None:
     """Make what does not change."""
-    client.queue_create("mail", tries=5)
+    client.queue_create("mail", tries=5, numbered=True)
+    client.put("mail", json={"task": "shop.mail.send", "args": ["ann@example.com", "Your order has been shipped"]},
+               key="letter_17", priority=3)
+    for attempt in range(1, 4):
+        job = client.get("mail", expire=60, block=True)
+        if attempt < 3:
+            client.later(job, reason="timeout", error=TRACE.format(attempt))
+        else:
+            client.bury(job, reason="Timeout", error=TRACE.format(attempt))
     for number in range(12):            # of which some are retried
         client.put("mail", json={"to": "ann", "subject": f"letter {number}"})
         client.bury(client.get("mail", expire=60), reason=REASONS[number % len(REASONS)])
     client.queue_create("invoices", tries=3)
     client.put("invoices", b"1")
     client.queue_pause("invoices")
-    client.put("letters", json={"to": "ann", "subject": "hello", "lines": ["one", "two"]}, key="letter_17", priority=3)
     client.topic_bind("news", "mail", pattern="eu.#")
     client.pulse_create("provider", rate=10)
     client.group_config("acme", limit=20)
@@ -174,6 +183,13 @@ def main(folder: Path, work_s: float) -> None:
         cluster.kill(follower)
         time.sleep(SETTLE_S)
         driver.save_screenshot(str(folder / "stale.png"))
+        cluster.restart(follower)
+        cluster.wait_until_level(lag=LAG)
+        driver.get(f"http://{cluster.http(follower)}/")
+        cluster.kill(cluster.wait_for_leader())
+        cluster.wait_for_leader()
+        time.sleep(2 * SETTLE_S)
+        driver.save_screenshot(str(folder / "failover.png"))
         driver.quit()
         for one in work:
             one.over = True

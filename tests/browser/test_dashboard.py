@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -20,17 +19,14 @@ from sockpqd.gateway.dashboard.site import PAGES
 
 pytest.importorskip("selenium", reason="selenium is not installed: make test-browser")
 
-from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from tests.browser.driving import PATIENCE_S, complaints, picture, point_at, press, text, wait
+
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-PATIENCE_S = 30.0
 XSS = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 AXE = Path(__file__).parent / "axe" / "axe.min.js"      # https://github.com/dequelabs/axe-core 4.14.1, MPL 2.0
-PICTURES = os.environ.get("SOCKPQD_PICTURES")      # a folder for pictures of each page
 
 # Whether something is drawn: how many pixels of a canvas are not transparent.
 DRAWN_PIXELS = """
@@ -48,61 +44,10 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    try:
-        yield driver
-    finally:
-        driver.quit()
-
-
-def wait(condition: Callable[[], object], what: str) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until, what
-        time.sleep(0.1)
-
-
-def text(browser: Any) -> str:
-    return str(browser.execute_script("return document.body.innerText"))
-
-
-def press(browser: Any, label: str) -> None:
-    """Press the button of this label, opening what it is in."""
-    while True:
-        browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
-        try:
-            browser.find_element(By.XPATH, f"//button[normalize-space()='{label}']").click()
-            return
-        except StaleElementReferenceException:      # the page was just made fresh
-            continue
-
-
-def point_at(browser: Any, element: Any) -> None:
-    """Scroll to the element and move the pointer there."""
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-    ActionChains(browser).move_to_element(element).perform()
-
-
-def picture(browser: Any, name: str) -> None:
-    if PICTURES:
-        browser.save_screenshot(str(Path(PICTURES, f"{name}.png")))
-
-
 def client_address(cluster: LocalCluster) -> tuple[str, int]:
     """Of the leader."""
     host, _, port = cluster.server(cluster.wait_for_leader()).rpartition(":")
     return host, int(port)
-
-
-def complaints(browser: Any) -> list[str]:
-    """Return what the browser has to complain of: policies that were violated, scripts that failed."""
-    return [entry["message"] for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
 
 
 def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster, browser: Any) -> None:
@@ -455,7 +400,15 @@ def test_events_are_told_as_they_happen(cluster: LocalCluster, browser: Any) -> 
     browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/events-live")
     with Client(cluster.servers) as client:
         wait(lambda: client.put("told", b"x") and "PUT told" in text(browser), "told")
-    assert "PUT PUT" not in text(browser)
+        assert "PUT PUT" not in text(browser)
+        wanted = browser.find_element(By.ID, "events-with")
+        wanted.send_keys("another")
+        wait(lambda: "PUT told" not in text(browser), "other lines are hidden, those that were there too")
+        wait(lambda: client.put("another", b"x") and "PUT another" in text(browser), "those with the word are shown")
+        press(browser, "Pause")
+        seen = browser.find_element(By.ID, "events").text
+        wait(lambda: client.put("another", b"x") and " not shown" in text(browser), "events are only counted")
+        assert browser.find_element(By.ID, "events").text == seen
     picture(browser, "events")
     assert complaints(browser) == []
 
@@ -469,5 +422,31 @@ def test_it_fits_a_phone(cluster: LocalCluster, browser: Any) -> None:
             width = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
             assert width <= 0, path
             picture(browser, f"{path.strip('/').partition('?')[0] or 'overview'}_400")
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_pages_are_a_menu_on_a_phone_which_stays_open_while_the_page_is_made_fresh(
+    cluster: LocalCluster, browser: Any,
+) -> None:
+    phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/queues")
+        assert not browser.execute_script("return document.getElementById('pages').checkVisibility()")
+        press(browser, "Menu")
+        entry = browser.find_element(By.CSS_SELECTOR, "#pages a[href='/groups']")
+        assert entry.is_displayed()
+        with Client(cluster.servers) as client:
+            client.put("menu", b"x")
+        browser.execute_script(
+            "window.heard = 0; new EventSource('/live').onmessage = () => { window.heard += 1; };")
+        wait(lambda: browser.execute_script("return window.heard") > 4, "the page has heard of it as often")
+        assert entry.is_displayed()
+        assert "menu" not in browser.find_element(By.ID, "content").text
+        picture(browser, "menu_400")
+        entry.click()
+        wait(lambda: browser.current_url.endswith("/groups"), "it leads to the page")
+        assert complaints(browser) == []
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

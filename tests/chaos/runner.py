@@ -24,7 +24,7 @@ from tests.chaos.beanstalkd.judge import summary as summary_of_beanstalkd
 from tests.chaos.beanstalkd.load import BeanstalkdLoad
 from tests.chaos.checker import VIOLATIONS_MAX, Facts, Node, Running, availability, check, rate_before
 from tests.chaos.checker.evidence.moments import is_ok
-from tests.chaos.checker.told import judge_events, summary
+from tests.chaos.checker.received import judge_events, summary
 from tests.chaos.checker.violation import Violation
 from tests.chaos.faults.fault import during
 from tests.chaos.faults.pages import told

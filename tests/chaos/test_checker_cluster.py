@@ -1,4 +1,4 @@
-"""What the checker says about nodes, and how availability is measured."""
+"""The checker's rules about nodes, and the measurement of availability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker accuses nobody of what subscribers truly received, and finds each small change (checker/told.py)."""
+"""The checker accepts what subscribers truly received, and finds each small change (checker/received.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from tests.chaos.checker.told import judge_events, summary
+from tests.chaos.checker.received import judge_events, summary
 from tests.chaos.histories.simulated import Knobs
 from tests.chaos.histories.simulated_events import true_tale
 from tests.chaos.workload.heard import Ear, Heard, Line, Span
@@ -166,7 +166,7 @@ def exchange_messages(heard: Heard, random: Random) -> None:
 
 
 def hide_gap(heard: Heard, random: Random) -> None:
-    """One subscriber is not told about its gap."""
+    """Delete the GAP that one subscriber received."""
     gaps = [(span, at) for ear in heard.ears.values() for span in ear.spans
             for at, line in enumerate(span.lines[:-1]) if isinstance(line, Line) and line.type == b"GAP"]
     if gaps:

@@ -1,4 +1,4 @@
-"""What the checker says about the turns of a pulse, on histories written by hand."""
+"""The checker's rules about the turns of a pulse, on histories written by hand."""
 
 from __future__ import annotations
 

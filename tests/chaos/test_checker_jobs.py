@@ -1,4 +1,4 @@
-"""What the checker says about single jobs: each bad history beside a good one that is nearly the same."""
+"""The checker's rules about single jobs: each bad history, next to a good one that is nearly the same."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def _flip(queue: bool) -> Mutant:
 
 
 def refuse(records: list[Record], random: Random) -> None:
-    """A PUT is answered `500` and executed all the same."""
+    """Answer a PUT with `500` and still execute it."""
     number = _choose(records, random, lambda record: isinstance(record.command, Put) and _acted(record))
     records[number] = replace(records[number], outcome=Outcome.NOT_EXECUTED)
 
@@ -189,7 +189,7 @@ def alter(records: list[Record], random: Random) -> None:
 
 
 def empty(records: list[Record], random: Random) -> None:
-    """A GET is told that there is nothing, right before somebody gets a job that waited for long."""
+    """Answer a GET that there is nothing, right before another client gets a job that waited for long."""
     puts = {record.command.body: record for record in records if isinstance(record.command, Put) and _acted(record)}
     seen: set[str] = set()
     first = []

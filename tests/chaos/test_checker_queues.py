@@ -1,4 +1,4 @@
-"""What the checker says about whole queues: order, emptiness, FINQ and FINI, wake-ups."""
+"""The checker's rules about whole queues: order, emptiness, FINQ and FINI, wake-ups."""
 
 from __future__ import annotations
 

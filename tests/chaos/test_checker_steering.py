@@ -1,4 +1,4 @@
-"""What the checker says about heartbeats of pools of workers and the words of their operator."""
+"""The checker's rules about heartbeats of pools of workers, and their operator's settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chaos.workload.history import Beat, Steer
 
 
 class Pools(Written):
-    """Heartbeats of one pool, and what its operator said."""
+    """Heartbeats of one pool, and its operator's settings."""
 
     def beat(self, told: int | None, start: float, end: float, pool: str = "p", **rest: Any) -> Self:
         """Record WORKER, and the MAX of its answer."""

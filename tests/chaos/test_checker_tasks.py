@@ -1,4 +1,4 @@
-"""What the checker says about extended commands: bad histories beside good ones that are nearly the same."""
+"""The checker's rules about extended commands: bad histories, next to good ones that are nearly the same."""
 
 from __future__ import annotations
 

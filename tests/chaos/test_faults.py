@@ -1,4 +1,4 @@
-"""Each fault does to a real cluster what it says, is over when it is over, and leaves nothing behind."""
+"""Each fault does to a real cluster what it says, ends when it should, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sockpq import survey
 
 from devcluster.cluster import ASK_S, serves
 from tests.chaos.faults.fault import Fault, during
+from tests.chaos.faults.files import copy_live
 from tests.chaos.faults.links import (
     HalfOpen,
     LinkFault,
@@ -240,6 +241,15 @@ def test_a_disk_is_full_and_has_space_again(role: Callable[[ProxiedCluster], lis
         assert fault.fired, fault.report()
         working.healthy()
         working.finish()
+
+
+def test_a_folder_is_copied_while_files_vanish(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    (data_dir / "pages").mkdir(parents=True)
+    (data_dir / "pages" / "kept").write_text("kept")
+    (data_dir / "pages" / "gone").symlink_to("nowhere")     # is listed, and cannot be read
+    copy_live(data_dir, tmp_path / "copy")
+    assert [path.name for path in (tmp_path / "copy" / "pages").iterdir()] == ["kept"]
 
 
 def test_a_fault_without_effect_says_so(healthy: Working) -> None:

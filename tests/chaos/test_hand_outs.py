@@ -1,4 +1,4 @@
-"""The judgement of workers' runs: good ones beside bad ones, nearly the same."""
+"""The judgement of workers' runs: good ones next to bad ones, nearly the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What toxiproxy's toxics really do to connections, between a client and a server that do nothing by themselves."""
+"""The effects of toxiproxy's toxics on connections between a client and a server that do nothing by themselves."""
 
 from __future__ import annotations
 

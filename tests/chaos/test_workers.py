@@ -97,7 +97,7 @@ class Leader:
         self.done: list[str] = []
 
     def step(self) -> None:
-        """End faults that are over; begin the next one some time later."""
+        """End faults whose time is up; begin the next one some time later."""
         now = time.monotonic()
         if now < self._until:
             return

@@ -1,6 +1,6 @@
 """Both clients behind one face, so that each test of what a client does runs against both.
 
-The asyncio client runs in an event loop of its own thread; its calls look like those of the blocking one.
+The asyncio client runs in an event loop of its own thread; its calls look like the blocking client's.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class ThreadClient(sockpq.Client):
 
 
 def _plain(argument: Any) -> Any:
-    """Convert jobs to those of the asyncio client."""
+    """Replace jobs by the asyncio client's."""
     if isinstance(argument, LoopJob):
         return argument.job
     return [_plain(one) for one in argument] if isinstance(argument, list) else argument

@@ -8,16 +8,18 @@ import pytest
 from sockpq import Client
 
 from tests.client.both import LoopClient, ThreadClient
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 from tests.client.pair import Pair
 from tests.client.real_server import RealServer
 
+EARLY = ("delay", "session", "bound")
 MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
-    with FakeCluster() as cluster:
+def cluster() -> Iterator[MemoryCluster]:
+    """Three servers of a version before PUTS and the like: clients send a batch as commands of its jobs."""
+    with MemoryCluster(features=EARLY) as cluster:
         yield cluster
 
 
@@ -46,12 +48,12 @@ def make_client(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
 
 
 @pytest.fixture
-def client(cluster: FakeCluster, make_client: MakeClient) -> Client:
+def client(cluster: MemoryCluster, make_client: MakeClient) -> Client:
     """Return a client with short time limits, so that it gives up a silent server soon."""
     return make_client(cluster.addresses, timeout=60, server_timeout=0.3, connect_timeout=0.5)
 
 
 @pytest.fixture
-def old_client(cluster: FakeCluster, make_client: MakeClient) -> Client:
+def old_client(cluster: MemoryCluster, make_client: MakeClient) -> Client:
     """A client without sessions, as against servers that have none."""
     return make_client(cluster.addresses, timeout=60, server_timeout=0.3, connect_timeout=0.5, sessions=False)

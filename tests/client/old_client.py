@@ -1,4 +1,4 @@
-"""A client like those of the original server: PQD::Facade, after its documentation.
+"""A client like the original server's, PQD::Facade, written after its documentation.
 
 It is synchronous, one command at a time. It connects to all servers at once and stays with the one that has the
 smallest INTERCONNECT number until that connection ends; then it starts over. It compares status lines as strings, and

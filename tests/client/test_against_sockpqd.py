@@ -1,4 +1,4 @@
-"""The client against the real server: promises that fake servers cannot make."""
+"""The client against the real server: what it promises without faults."""
 
 from __future__ import annotations
 

@@ -12,20 +12,20 @@ import sockpq
 from sockpq import BadArguments, Client, Unavailable, aio, configuration
 
 from tests.client.conftest import MakeClient
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 from tests.client.real_server import RealServer
 
 TIMES = {"timeout": 5, "server_timeout": 0.3, "connect_timeout": 0.5}
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_one_address_is_enough(cluster: FakeCluster, make_client: MakeClient, number: int) -> None:
+def test_one_address_is_enough(cluster: MemoryCluster, make_client: MakeClient, number: int) -> None:
     client = make_client(cluster.addresses[number], **TIMES)
     client.put("q", b"x")
     assert cluster.bodies("q") == [b"x"]
 
 
-def test_what_the_first_server_told_is_kept_when_it_is_gone(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_what_the_first_server_told_is_kept_when_it_is_gone(cluster: MemoryCluster, make_client: MakeClient) -> None:
     client = make_client(cluster.addresses[0], **TIMES)
     client.put("q", b"1")
     cluster.lead(cluster.servers[1])
@@ -34,17 +34,17 @@ def test_what_the_first_server_told_is_kept_when_it_is_gone(cluster: FakeCluster
     assert cluster.bodies("q") == [b"1", b"2"]
 
 
-def test_operators_commands_find_the_leader_as_well(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_operators_commands_find_the_leader_as_well(cluster: MemoryCluster, make_client: MakeClient) -> None:
     client = make_client(cluster.addresses[2], **TIMES)
     client.cluster_transfer("n2")
     assert cluster.leader is cluster.servers[1]
 
 
-def test_a_leader_that_cannot_be_reached_is_named(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_a_leader_that_cannot_be_reached_is_named(cluster: MemoryCluster, make_client: MakeClient) -> None:
     client = make_client(cluster.addresses[1], **{**TIMES, "timeout": 1.0})
     leader = cluster.servers[0]
     leader.stop()
-    cluster.leader = leader         # the others have not noticed
+    cluster.believe(leader)         # the others have not noticed
     with pytest.raises(Unavailable, match=f"{leader.address} leads, which does not answer"):
         client.put("q", b"")
 
@@ -65,7 +65,7 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str]]]:
 
 
 def test_a_name_may_have_addresses_that_do_not_answer(
-    cluster: FakeCluster, make_client: MakeClient, resolver: dict[str, list[str]]
+    cluster: MemoryCluster, make_client: MakeClient, resolver: dict[str, list[str]]
 ) -> None:
     resolver["queue.example"] = ["127.0.0.9", "127.0.0.1"]
     client = make_client(f"queue.example:{cluster.servers[1].port}", **TIMES)

@@ -10,33 +10,33 @@ from sockpq._protocol.protocol import Answer
 from sockpq.model import Handed
 
 from tests.client.conftest import MakeClient
-from tests.client.fake_faults import Fault
-from tests.client.fake_server import FakeCluster
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 
 
 def bodies(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
 
 
-def test_many_jobs_are_put_in_order(cluster: FakeCluster, client: Client) -> None:
+def test_many_jobs_are_put_in_order(cluster: MemoryCluster, client: Client) -> None:
     assert client.put_many("q", bodies(5000), priority=3, item="group") == 5000
     assert cluster.bodies("q") == bodies(5000)
     assert client.put_many("q", []) == 0
 
 
-def test_large_bodies_pass(cluster: FakeCluster, client: Client) -> None:
+def test_large_bodies_pass(cluster: MemoryCluster, client: Client) -> None:
     large = [bytes([number]) * 700_000 for number in range(8)]
     client.put_many("q", large)
     assert cluster.bodies("q") == large
 
 
-def test_a_batch_is_refused_before_sending_when_one_body_is_wrong(cluster: FakeCluster, client: Client) -> None:
+def test_a_batch_is_refused_before_sending_when_one_body_is_wrong(cluster: MemoryCluster, client: Client) -> None:
     with pytest.raises(TypeError):
         client.put_many("q", [b"good", 5])     # type: ignore[list-item]
     assert cluster.servers[0].received == []
 
 
-def test_a_new_leader_gets_what_the_old_one_refused(cluster: FakeCluster, client: Client) -> None:
+def test_a_new_leader_gets_what_the_old_one_refused(cluster: MemoryCluster, client: Client) -> None:
     cluster.servers[0].fail("PUT", Fault.REFUSE, Fault.BUSY)
     client.put_many("q", bodies(100))
     assert sorted(cluster.bodies("q")) == sorted(bodies(100))
@@ -44,7 +44,7 @@ def test_a_new_leader_gets_what_the_old_one_refused(cluster: FakeCluster, client
 
 @pytest.mark.parametrize("fault", [Fault.EXECUTE_AND_CLOSE, Fault.CLOSE, Fault.RUBBISH, Fault.EXECUTE_AND_STALL])
 def test_a_lost_connection_leaves_the_rest_of_the_window_unknown(
-    cluster: FakeCluster, old_client: Client, fault: Fault
+    cluster: MemoryCluster, old_client: Client, fault: Fault
 ) -> None:
     old_client.put_many("q", bodies(10))
     cluster.servers[0].fail("PUT", fault)
@@ -57,7 +57,7 @@ def test_a_lost_connection_leaves_the_rest_of_the_window_unknown(
     assert sorted(error.unknown + error.not_executed) == list(range(2 * WINDOW_COMMANDS_MAX))
 
 
-def test_a_batch_says_what_is_acknowledged(cluster: FakeCluster, old_client: Client) -> None:
+def test_a_batch_says_what_is_acknowledged(cluster: MemoryCluster, old_client: Client) -> None:
     cluster.servers[0].fail("PUT", *[None] * 7, Fault.CLOSE)
     with pytest.raises(BatchFailed) as failed:
         old_client.put_many("q", bodies(20))
@@ -66,7 +66,7 @@ def test_a_batch_says_what_is_acknowledged(cluster: FakeCluster, old_client: Cli
     assert cluster.bodies("q") == bodies(7)
 
 
-def test_at_least_once_brings_every_job_of_a_batch(cluster: FakeCluster, old_client: Client) -> None:
+def test_at_least_once_brings_every_job_of_a_batch(cluster: MemoryCluster, old_client: Client) -> None:
     cluster.servers[0].fail("PUT", *[None] * 7, Fault.EXECUTE_AND_CLOSE, *[None] * 5, Fault.CLOSE)
     old_client.put_many("q", bodies(20), retry_unknown=True)
     assert set(cluster.bodies("q")) == set(bodies(20))
@@ -75,7 +75,7 @@ def test_at_least_once_brings_every_job_of_a_batch(cluster: FakeCluster, old_cli
 
 @pytest.mark.parametrize("sessions", [True, False])
 def test_what_is_unknown_stays_so_when_nobody_serves_any_more(
-    cluster: FakeCluster, make_client: MakeClient, sessions: bool
+    cluster: MemoryCluster, make_client: MakeClient, sessions: bool
 ) -> None:
     only = cluster.servers[0]
     client = make_client([only.address], timeout=0.5, server_timeout=0.3, sessions=sessions)
@@ -88,7 +88,7 @@ def test_what_is_unknown_stays_so_when_nobody_serves_any_more(
         client.put_many("q", bodies(5))
 
 
-def test_many_jobs_are_taken_and_done(cluster: FakeCluster, client: Client) -> None:
+def test_many_jobs_are_taken_and_done(cluster: MemoryCluster, client: Client) -> None:
     client.put_many("q", bodies(5))
     jobs = client.get_many(8, "q", expire=30)
     assert [job.data for job in jobs] == bodies(5)
@@ -98,7 +98,7 @@ def test_many_jobs_are_taken_and_done(cluster: FakeCluster, client: Client) -> N
     assert len(cluster.running) == 3
 
 
-def test_jobs_that_came_before_the_connection_broke_are_kept(cluster: FakeCluster, old_client: Client) -> None:
+def test_jobs_that_came_before_the_connection_broke_are_kept(cluster: MemoryCluster, old_client: Client) -> None:
     old_client.put_many("q", bodies(5))
     cluster.servers[0].fail("GET", None, None, Fault.HALF_ANSWER)
     assert [job.data for job in old_client.get_many(5, "q", expire=30)] == bodies(2)
@@ -125,8 +125,8 @@ def test_after_a_refusal_nothing_more_is_sent_to_that_server() -> None:
     assert len(batch.next()) == WINDOW_COMMANDS_MAX
 
 
-def test_the_timeout_of_a_batch_limits_the_time_without_progress(cluster: FakeCluster, client: Client) -> None:
-    cluster.servers[0].delay_s = 0.01
+def test_the_timeout_of_a_batch_limits_the_time_without_progress(cluster: MemoryCluster, client: Client) -> None:
+    cluster.servers[0].script.delay_s = 0.01
     client.put_many("q", bodies(100), timeout=0.5)
     assert len(cluster.bodies("q")) == 100
 
@@ -140,7 +140,7 @@ def test_a_final_refusal_of_one_job_does_not_stop_the_others() -> None:
     assert [answer is not None and answer.error is None for answer in batch.answers] == [True, False, True]
 
 
-def test_put_many_names_the_refused(cluster: FakeCluster, client: Client) -> None:
+def test_put_many_names_the_refused(cluster: MemoryCluster, client: Client) -> None:
     cluster.servers[0].fail("PUT", None, Fault.TOO_LARGE)
     with pytest.raises(BatchFailed) as failed:
         client.put_many("q", bodies(3))

@@ -1,4 +1,4 @@
-"""The map of clusters in the client: it reads maps as servers do, and shows and sets that of its cluster."""
+"""The map of clusters in the client: it reads maps as servers do, and shows and sets its own cluster's."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ import sockpq
 from sockpq import BadArguments, Client, ForeignCluster, Job, OutcomeUnknown
 
 from tests.client.conftest import MakeClient
-from tests.client.fake_faults import Fault
-from tests.client.fake_server import FakeCluster
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.client.scripted_server import ScriptedServer
 from tests.waiting import until
 
@@ -23,8 +23,8 @@ TIMES = {"timeout": 5, "server_timeout": 0.3, "connect_timeout": 0.5}
 
 
 @pytest.fixture
-def other() -> Iterator[FakeCluster]:
-    with FakeCluster() as cluster:
+def other() -> Iterator[MemoryCluster]:
+    with MemoryCluster() as cluster:
         yield cluster
 
 
@@ -33,20 +33,20 @@ def sessions(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def replaced(cluster: FakeCluster) -> FakeCluster:
+def replaced(cluster: MemoryCluster) -> MemoryCluster:
     """Another cluster on the same ports."""
     for server in cluster.servers:
         server.stop()
-    return FakeCluster(ports=[server.port for server in cluster.servers])
+    return MemoryCluster(ports=[server.port for server in cluster.servers])
 
 
-def said(cluster: FakeCluster) -> set[str]:
+def said(cluster: MemoryCluster) -> set[str]:
     """Return what the servers of a cluster were sent, except questions."""
     questions = "INTERCONNECT", "CLUSTER LEADER", "CLUSTER STATUS", "PING"
     return {line for server in cluster.servers for line in server.received if line not in questions}
 
 
-def names_both(error: Exception, mine: FakeCluster, other: FakeCluster) -> bool:
+def names_both(error: Exception, mine: MemoryCluster, other: MemoryCluster) -> bool:
     text = str(error)
     return all(str(part) in text for part in (mine.id, other.id, other.servers[0].address))
 
@@ -54,7 +54,7 @@ def names_both(error: Exception, mine: FakeCluster, other: FakeCluster) -> bool:
 # two clusters in one list
 
 def test_after_the_death_of_its_cluster_nothing_goes_to_another(
-    cluster: FakeCluster, other: FakeCluster, make_client: MakeClient, sessions: bool
+    cluster: MemoryCluster, other: MemoryCluster, make_client: MakeClient, sessions: bool
 ) -> None:
     other.lead(None)
     client = make_client([other.addresses[0], cluster.addresses[0]], sessions=sessions, **{**TIMES, "timeout": 1.5})
@@ -72,11 +72,11 @@ def test_after_the_death_of_its_cluster_nothing_goes_to_another(
 
 
 def test_the_servers_of_another_cluster_are_not_learned(
-    cluster: FakeCluster, other: FakeCluster, make_client: MakeClient, caplog: pytest.LogCaptureFixture
+    cluster: MemoryCluster, other: MemoryCluster, make_client: MakeClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     other.lead(None)
     for server in other.servers:        # the newest term by far
-        server.status_lines = [f"1 n1 127.0.0.1 {one.port} FOLLOWER ONLINE 99 1 0" for one in other.servers]
+        server.show_status([f"1 n1 127.0.0.1 {one.port} FOLLOWER ONLINE 99 1 0" for one in other.servers])
     client = make_client([other.addresses[0], cluster.addresses[0]], **TIMES)
     with caplog.at_level(logging.WARNING, "sockpq"):
         client.put("q", b"1")
@@ -92,14 +92,14 @@ def test_the_servers_of_another_cluster_are_not_learned(
 
 
 def test_a_silent_leader_is_not_left_for_that_of_another_cluster(
-    cluster: FakeCluster, other: FakeCluster, make_client: MakeClient
+    cluster: MemoryCluster, other: MemoryCluster, make_client: MakeClient
 ) -> None:
     other.lead(None)
     client = make_client([other.addresses[0], cluster.addresses[0]], **{**TIMES, "server_timeout": 1.5})
     client.put("q", b"1")
     other.lead(other.servers[0])
     assert cluster.leader
-    cluster.leader.delay_s = 0.8
+    cluster.leader.script.delay_s = 0.8
     time.sleep(0.05)            # or the next command would count as one that came with the one before
     client.put("q", b"2")
     assert (cluster.bodies("q"), other.bodies("q")) == ([b"1", b"2"], [])
@@ -107,7 +107,7 @@ def test_a_silent_leader_is_not_left_for_that_of_another_cluster(
 
 
 def test_a_named_server_of_another_cluster_is_refused(
-    cluster: FakeCluster, other: FakeCluster, make_client: MakeClient
+    cluster: MemoryCluster, other: MemoryCluster, make_client: MakeClient
 ) -> None:
     client = make_client(cluster.addresses, **TIMES)
     client.put("q", b"1")
@@ -118,7 +118,7 @@ def test_a_named_server_of_another_cluster_is_refused(
 
 
 def test_what_operators_do_goes_to_no_other_leader(
-    cluster: FakeCluster, other: FakeCluster, make_client: MakeClient
+    cluster: MemoryCluster, other: MemoryCluster, make_client: MakeClient
 ) -> None:
     client = make_client([other.addresses[0], cluster.addresses[0]], **{**TIMES, "timeout": 1.0})
     other.lead(None)
@@ -130,7 +130,7 @@ def test_what_operators_do_goes_to_no_other_leader(
 
 
 def test_the_status_is_that_of_its_own_cluster(
-    cluster: FakeCluster, other: FakeCluster, make_client: MakeClient
+    cluster: MemoryCluster, other: MemoryCluster, make_client: MakeClient
 ) -> None:
     other.lead(None)
     client = make_client([other.addresses[0], cluster.addresses[0]], **TIMES)
@@ -143,7 +143,7 @@ def test_the_status_is_that_of_its_own_cluster(
 # another cluster on the same ports
 
 def test_a_worker_whose_cluster_was_replaced_ends_no_job_there(
-    cluster: FakeCluster, make_client: MakeClient, sessions: bool
+    cluster: MemoryCluster, make_client: MakeClient, sessions: bool
 ) -> None:
     """Its DONE would be obeyed: ids begin at 1 in every cluster."""
     client = make_client(cluster.addresses, sessions=sessions, **TIMES)
@@ -170,20 +170,19 @@ def test_a_worker_whose_cluster_was_replaced_ends_no_job_there(
 
 def test_no_session_travels_to_the_only_server(make_client: MakeClient) -> None:
     """The only server is not asked who leads before it is used."""
-    with FakeCluster(1) as cluster:
+    with MemoryCluster(1) as cluster:
         client = make_client(cluster.addresses, **TIMES)
         client.put("q", b"1")
-    with FakeCluster(1, ports=[cluster.servers[0].port]) as new:
+    with MemoryCluster(1, ports=[cluster.servers[0].port]) as new:
         with pytest.raises(ForeignCluster):
             client.put("q", b"2")
         with pytest.raises(ForeignCluster):
             client.ping()
         assert said(new) == set()
-        assert new.sessions
-        assert not any(server.attached for server in new.servers)
+        assert new.sessions == 0
 
 
-def test_a_command_in_doubt_is_not_repeated_in_another_cluster(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_a_command_in_doubt_is_not_repeated_in_another_cluster(cluster: MemoryCluster, make_client: MakeClient) -> None:
     client = make_client(cluster.addresses, **TIMES)
     client.put("q", b"1")
     assert cluster.leader
@@ -206,7 +205,7 @@ def test_a_command_in_doubt_is_not_repeated_in_another_cluster(cluster: FakeClus
         assert said(new) == set()
 
 
-def test_when_its_cluster_is_back_the_client_goes_on(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_when_its_cluster_is_back_the_client_goes_on(cluster: MemoryCluster, make_client: MakeClient) -> None:
     client = make_client(cluster.addresses, **TIMES)
     client.put("q", b"1")
     with replaced(cluster) as new:
@@ -214,13 +213,13 @@ def test_when_its_cluster_is_back_the_client_goes_on(cluster: FakeCluster, make_
             client.put("q", b"2")
         for server in new.servers:
             server.stop()
-    with FakeCluster(ports=[server.port for server in cluster.servers]) as back:
-        back.id = cluster.id
+    with MemoryCluster(ports=[server.port for server in cluster.servers]) as back:
+        back.say_id(cluster.id)
         client.put("q", b"2")
         assert back.bodies("q") == [b"2"]
 
 
-def test_a_new_client_uses_the_new_cluster(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_a_new_client_uses_the_new_cluster(cluster: MemoryCluster, make_client: MakeClient) -> None:
     make_client(cluster.addresses, **TIMES).put("q", b"1")
     with replaced(cluster) as new:
         make_client(cluster.addresses, **TIMES).put("q", b"2")
@@ -228,7 +227,7 @@ def test_a_new_client_uses_the_new_cluster(cluster: FakeCluster, make_client: Ma
 
 
 def test_a_client_may_be_for_one_cluster(
-    cluster: FakeCluster, other: FakeCluster, make_client: MakeClient
+    cluster: MemoryCluster, other: MemoryCluster, make_client: MakeClient
 ) -> None:
     client = make_client([other.addresses[0], cluster.addresses[0]], cluster=cluster.id, **TIMES)
     client.put("q", b"1")
@@ -249,59 +248,59 @@ def test_what_is_no_id_is_refused(make_client: MakeClient, wrong: str) -> None:
 
 # servers that do not say it, or not yet
 
-def test_servers_that_are_too_old_are_taken_as_they_are(cluster: FakeCluster, make_client: MakeClient) -> None:
-    cluster.id = None
+def test_servers_that_are_too_old_are_taken_as_they_are(cluster: MemoryCluster, make_client: MakeClient) -> None:
+    cluster.say_id(None)
     client = make_client(cluster.addresses, **TIMES)
     client.put("q", b"1")
     cluster.lead(cluster.servers[1])
     client.put("q", b"2")
-    cluster.id = "00000000000000aa"         # they are upgraded
+    cluster.say_id("00000000000000aa")         # they are upgraded
     cluster.lead(cluster.servers[2])
     client.put("q", b"3")
-    cluster.id = None                       # and some are not
+    cluster.say_id(None)                       # and some are not
     cluster.lead(cluster.servers[0])
     client.put("q", b"4")
     assert cluster.bodies("q") == [b"1", b"2", b"3", b"4"]
 
 
-def test_a_server_that_has_heard_no_leader_is_asked_again(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_a_server_that_has_heard_no_leader_is_asked_again(cluster: MemoryCluster, make_client: MakeClient) -> None:
     """It would execute later commands as a server of an unknown cluster."""
     client = make_client(cluster.addresses, sessions=False, **TIMES)
     client.put("q", b"1")
-    own, cluster.id = cluster.id, "-"
+    cluster.say_id("-")
     for server in cluster.servers:
         server.stop()
-    with FakeCluster(ports=[server.port for server in cluster.servers]) as new:
-        new.id = "-"
-        asked = sum(server.asked_id for server in new.servers)
+    with MemoryCluster(ports=[server.port for server in cluster.servers]) as new:
+        new.say_id("-")
+        asked = sum(server.script.asked_id for server in new.servers)
         putting = threading.Thread(target=lambda: client.put("q", b"2"))
         putting.start()
-        until(lambda: sum(server.asked_id for server in new.servers) > asked + 5)
+        until(lambda: sum(server.script.asked_id for server in new.servers) > asked + 5)
         assert said(new) == set()
-        new.id = own
+        new.say_id(cluster.id)
         putting.join(60)
         assert new.bodies("q") == [b"2"]
 
 
-def test_such_a_server_may_be_asked_and_ended_by_name(cluster: FakeCluster, make_client: MakeClient) -> None:
-    cluster.id = "-"
+def test_such_a_server_may_be_asked_and_ended_by_name(cluster: MemoryCluster, make_client: MakeClient) -> None:
+    cluster.say_id("-")
     client = make_client(cluster.addresses, **TIMES)
     assert client.cluster_id(cluster.addresses[0]) == (None, None)
     client.shutdown(cluster.addresses[1])
     assert "SHUTDOWN" in cluster.servers[1].received
 
 
-def test_a_client_can_ask(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_a_client_can_ask(cluster: MemoryCluster, make_client: MakeClient) -> None:
     assert make_client(cluster.addresses, **TIMES).cluster_id() == (cluster.id, None)
 
 
 # what it costs
 
-def test_it_is_asked_once_on_each_connection(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_it_is_asked_once_on_each_connection(cluster: MemoryCluster, make_client: MakeClient) -> None:
     client = make_client(cluster.addresses, **TIMES)
     for number in range(20):
         client.put("q", b"%d" % number)
-    assert [server.asked_id for server in cluster.servers] == [server.accepted for server in cluster.servers]
+    assert [server.script.asked_id for server in cluster.servers] == [server.accepted for server in cluster.servers]
     assert sum(server.accepted for server in cluster.servers) <= 5
 
 

@@ -220,7 +220,7 @@ def test_a_consumer_whose_client_is_closed_by_another_thread(server: RealServer,
 
 
 def test_nobody_serves_any_more() -> None:
-    """A closed client stops asking for what it cannot be told."""
+    """A closed client stops asking for answers that it can no longer receive."""
     asked = threading.Event()
     client = Client("127.0.0.1:1", timeout=30)
 

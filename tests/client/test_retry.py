@@ -1,4 +1,4 @@
-"""When a failed attempt is repeated, and the error that the caller gets otherwise."""
+"""The repetition of failed attempts, and the error that the caller gets otherwise."""
 
 from __future__ import annotations
 
@@ -107,3 +107,11 @@ def test_pauses_grow_are_jittered_and_bounded() -> None:
     assert all(0.005 <= pause_s(1) <= 0.01 for _ in range(50))
     assert all(0.5 <= pause_s(attempts) <= 1.0 for attempts in (15, 100, 10_000))
     assert len({pause_s(5) for _ in range(20)}) > 1
+
+
+def test_a_server_that_always_closes_the_connection_may_expect_tls() -> None:
+    for orderly, hint in ((True, " (does it expect TLS, or is it no port for clients?)"), (False, "")):
+        closed = Lost("a:1: the server closed the connection", sent=False, orderly=orderly)
+        with pytest.raises(Unavailable) as refused:
+            retry(Repeat.FREELY).pause(closed, 11.0)
+        assert str(refused.value).endswith(f"last: a:1: the server closed the connection{hint}")

@@ -12,16 +12,15 @@ from sockpq import AuthError, BadArguments, Client, Untrusted
 from sockpq._backends.given_file import GivenFile
 
 from tests.client.certificates import ca_file, server_tls
-from tests.client.conftest import MakeClient
-from tests.client.fake_server import FakeCluster
-from tests.client.fake_users import FakeUsers
+from tests.client.conftest import EARLY, MakeClient
+from tests.client.memory_cluster import MemoryCluster
 
 OLD, NEW = "old-secret-of-ann", "new-secret-of-ann"
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
-    with FakeCluster(3, tls=server_tls(), users=FakeUsers({"ann": OLD})) as cluster:
+def cluster() -> Iterator[MemoryCluster]:
+    with MemoryCluster(3, tls=server_tls(), users={"ann": OLD}, features=EARLY) as cluster:
         yield cluster
 
 
@@ -34,7 +33,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def client(cluster: FakeCluster, make_client: MakeClient, files: tuple[Path, Path]) -> Client:
+def client(cluster: MemoryCluster, make_client: MakeClient, files: tuple[Path, Path]) -> Client:
     made = make_client(cluster.addresses, timeout=20, tls=str(files[0]), user="ann", secret_file=str(files[1]))
     made.put("q", b"before")
     return made
@@ -47,27 +46,26 @@ def seen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(GivenFile, "_look", lambda file: (0, 0, 0, 0))
 
 
-def use_authority(cluster: FakeCluster, file: Path) -> None:
+def use_authority(cluster: MemoryCluster, file: Path) -> None:
     """Servers and the file change to another authority; the next command needs another connection."""
     other = trustme.CA()
-    cluster.tls = server_tls(ca=other)
+    cluster.change_tls(server_tls(ca=other))
     file.write_bytes(other.cert_pem.bytes())
     fail_over(cluster)
 
 
-def use_secret(cluster: FakeCluster, file: Path) -> None:
-    assert cluster.users
-    cluster.users.in_file["ann"] = NEW
+def use_secret(cluster: MemoryCluster, file: Path) -> None:
+    cluster.change_users({"ann": NEW})
     file.write_text(f"{NEW}\n")
     fail_over(cluster)
 
 
-def fail_over(cluster: FakeCluster) -> None:
-    cluster.lead(cluster.servers[1] if cluster.servers[0].leads else cluster.servers[0])
+def fail_over(cluster: MemoryCluster) -> None:
+    cluster.lead(cluster.servers[1] if cluster.leader is cluster.servers[0] else cluster.servers[0])
 
 
 @pytest.mark.usefixtures("seen")
-def test_another_authority(cluster: FakeCluster, client: Client, files: tuple[Path, Path]) -> None:
+def test_another_authority(cluster: MemoryCluster, client: Client, files: tuple[Path, Path]) -> None:
     use_authority(cluster, files[0])
     client.put("q", b"after")
     use_authority(cluster, files[0])
@@ -76,7 +74,7 @@ def test_another_authority(cluster: FakeCluster, client: Client, files: tuple[Pa
 
 
 @pytest.mark.usefixtures("seen")
-def test_another_secret(cluster: FakeCluster, client: Client, files: tuple[Path, Path]) -> None:
+def test_another_secret(cluster: MemoryCluster, client: Client, files: tuple[Path, Path]) -> None:
     use_secret(cluster, files[1])
     client.put("q", b"after")
     assert cluster.bodies("q") == [b"before", b"after"]
@@ -84,24 +82,23 @@ def test_another_secret(cluster: FakeCluster, client: Client, files: tuple[Path,
 
 @pytest.mark.usefixtures("seen")
 def test_connections_that_have_to_say_the_new_secret(
-    cluster: FakeCluster, client: Client, files: tuple[Path, Path],
+    cluster: MemoryCluster, client: Client, files: tuple[Path, Path],
 ) -> None:
-    assert cluster.users
-    cluster.users.in_file["ann"] = NEW
+    cluster.change_users({"ann": NEW})
     files[1].write_text(NEW)
     for bodies in ([b"after"], [b"1", b"2", b"3"], [b"again"]):
-        cluster.users.forget_all()
+        cluster.change_users({"ann": NEW})      # who has authenticated must do it again
         if len(bodies) == 1:
             client.put("q", bodies[0])
         else:
             client.put_many("q", bodies)
     assert cluster.bodies("q") == [b"before", b"after", b"1", b"2", b"3", b"again"]
-    cluster.users.in_file.clear()
+    cluster.change_users({})
     with pytest.raises(AuthError):
         client.put("q", b"of nobody")
 
 
-def test_both_and_files_that_come_later(cluster: FakeCluster, client: Client, files: tuple[Path, Path]) -> None:
+def test_both_and_files_that_come_later(cluster: MemoryCluster, client: Client, files: tuple[Path, Path]) -> None:
     before = [file.read_bytes() for file in files]
     use_authority(cluster, files[0])
     use_secret(cluster, files[1])
@@ -123,7 +120,7 @@ def test_both_and_files_that_come_later(cluster: FakeCluster, client: Client, fi
     lambda file: file.write_bytes(b""), lambda file: file.write_bytes(b"\xff half of"), lambda file: file.unlink(),
 ])
 def test_files_that_cannot_be_used_change_nothing(
-    cluster: FakeCluster, client: Client, files: tuple[Path, Path], spoil: Callable[[Path], None],
+    cluster: MemoryCluster, client: Client, files: tuple[Path, Path], spoil: Callable[[Path], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     for file in files:
@@ -136,7 +133,7 @@ def test_files_that_cannot_be_used_change_nothing(
     assert not any("half" in one for one in told)
 
 
-def test_a_server_that_is_named(cluster: FakeCluster, files: tuple[Path, Path]) -> None:
+def test_a_server_that_is_named(cluster: MemoryCluster, files: tuple[Path, Path]) -> None:
     with Client(cluster.addresses[0], tls=str(files[0]), user="ann", secret_file=files[1]) as one:
         one.put("q", b"before")
         use_secret(cluster, files[1])
@@ -145,7 +142,7 @@ def test_a_server_that_is_named(cluster: FakeCluster, files: tuple[Path, Path]) 
             one.ping(address)
 
 
-def test_a_pipe_is_read_once(cluster: FakeCluster, files: tuple[Path, Path]) -> None:
+def test_a_pipe_is_read_once(cluster: MemoryCluster, files: tuple[Path, Path]) -> None:
     reader, writer = os.pipe()
     os.write(writer, OLD.encode())
     os.close(writer)

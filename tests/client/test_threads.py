@@ -11,10 +11,10 @@ from sockpq import Client
 from sockpq._backends.sync import SocketStream, run
 
 from tests.client.conftest import MakeClient
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 
 
-def test_threads_share_a_client_and_no_job_gets_lost_or_mixed_up(cluster: FakeCluster, client: Client) -> None:
+def test_threads_share_a_client_and_no_job_gets_lost_or_mixed_up(cluster: MemoryCluster, client: Client) -> None:
     def produce(worker: int) -> None:
         for number in range(40):
             client.put("q", b"%d.%d" % (worker, number))
@@ -33,10 +33,10 @@ def test_threads_share_a_client_and_no_job_gets_lost_or_mixed_up(cluster: FakeCl
             task.result()
         got = [data for task in consuming for data in task.result()]
     assert sorted(got) == sorted(b"%d.%d" % (worker, number) for worker in range(8) for number in range(40))
-    assert cluster.running == {}
+    assert cluster.running == []
 
 
-def test_threads_survive_a_change_of_the_leader_together(cluster: FakeCluster, client: Client) -> None:
+def test_threads_survive_a_change_of_the_leader_together(cluster: MemoryCluster, client: Client) -> None:
     begun = threading.Barrier(9)
 
     def produce(worker: int) -> None:
@@ -57,7 +57,7 @@ def test_threads_survive_a_change_of_the_leader_together(cluster: FakeCluster, c
 
 
 def test_threads_that_find_no_leader_all_end_at_their_deadline(
-    cluster: FakeCluster, make_client: MakeClient
+    cluster: MemoryCluster, make_client: MakeClient
 ) -> None:
     for server in cluster.servers:
         server.stop()

@@ -28,14 +28,14 @@ from sockpq._engine.identity import Identity
 from sockpq._protocol.addresses import Address, parse_server
 
 from tests.client.certificates import ca_file, server_tls
-from tests.client.conftest import MakeClient
-from tests.client.fake_faults import Fault
-from tests.client.fake_server import FakeCluster
-from tests.client.fake_users import FakeUsers
+from tests.client.conftest import EARLY, MakeClient
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.client.scripted_server import JOB, ScriptedServer
 from tests.waiting import at_most, until
 
 SECRET = "a-secret-that-nobody-may-see"
+TIMES = {"timeout": 120, "server_timeout": 60, "connect_timeout": 60}      # far more than a busy machine needs
 
 
 @pytest.fixture
@@ -44,20 +44,20 @@ def ca(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def secure() -> Iterator[FakeCluster]:
+def secure() -> Iterator[MemoryCluster]:
     """Three servers with good certificates, and users."""
-    with FakeCluster(tls=server_tls(), users=FakeUsers({"ann": SECRET})) as cluster:
+    with MemoryCluster(tls=server_tls(), users={"ann": SECRET}, features=EARLY) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def ann(secure: FakeCluster, make_client: MakeClient, ca: str) -> Client:
-    return make_client(secure.addresses, timeout=30, server_timeout=1, tls=ca, user="ann", secret=SECRET)
+def ann(secure: MemoryCluster, make_client: MakeClient, ca: str) -> Client:
+    return make_client(secure.addresses, **TIMES, tls=ca, user="ann", secret=SECRET)
 
 
 # that it works
 
-def test_the_whole_life_of_a_job(secure: FakeCluster, ann: Client) -> None:
+def test_the_whole_life_of_a_job(secure: MemoryCluster, ann: Client) -> None:
     ann.put("q", b"x")
     assert ann.put_many("q", [bytes([number % 256]) * number for number in range(0, 40_000, 1000)]) == 40
     jobs = ann.get_many(41, "q", expire=30)
@@ -74,7 +74,7 @@ def test_the_whole_life_of_a_job(secure: FakeCluster, ann: Client) -> None:
         ann.done(999)
 
 
-def test_a_body_of_many_records_comes_whole(secure: FakeCluster, ann: Client) -> None:
+def test_a_body_of_many_records_comes_whole(secure: MemoryCluster, ann: Client) -> None:
     body = os.urandom(3_000_001)
     ann.put("q", body)
     job = ann.get("q", expire=30)
@@ -82,7 +82,7 @@ def test_a_body_of_many_records_comes_whole(secure: FakeCluster, ann: Client) ->
     assert job.data == body
 
 
-def test_a_new_leader_is_followed(secure: FakeCluster, ann: Client) -> None:
+def test_a_new_leader_is_followed(secure: MemoryCluster, ann: Client) -> None:
     ann.put("q", b"1")
     secure.servers[0].fail("PUT", Fault.EXECUTE_AND_CLOSE)
     ann.put("q", b"2")
@@ -92,14 +92,14 @@ def test_a_new_leader_is_followed(secure: FakeCluster, ann: Client) -> None:
     assert secure.bodies("q") == [b"1", b"2", b"3"]
 
 
-def test_a_connection_is_used_again_though_session_tickets_come_unasked(secure: FakeCluster, ann: Client) -> None:
+def test_a_connection_is_used_again_though_session_tickets_come_unasked(secure: MemoryCluster, ann: Client) -> None:
     """With TLS 1.3 they come after the handshake, at any time: they are no late answers."""
     for _ in range(20):
         ann.put("q", b"x")
     assert sum(server.accepted for server in secure.servers) == 4       # one to each for the survey
 
 
-def test_a_session_ticket_is_not_taken_for_something_nobody_asked_for(secure: FakeCluster, ca: str) -> None:
+def test_a_session_ticket_is_not_taken_for_something_nobody_asked_for(secure: MemoryCluster, ca: str) -> None:
     network = ThreadNetwork(Access(ca))
     stream = cast(TlsStream, run(network.connect(parse_server(secure.addresses[0]), 5)))
     try:
@@ -141,7 +141,7 @@ def test_what_was_not_asked_for_ends_a_connection(make_client: MakeClient, ca: s
 def test_a_context_may_be_given(version: ssl.TLSVersion, make_client: MakeClient, ca: str) -> None:
     context = ssl.create_default_context(cafile=ca)
     context.minimum_version = context.maximum_version = version
-    with FakeCluster(tls=server_tls()) as cluster:
+    with MemoryCluster(tls=server_tls()) as cluster:
         client = make_client(cluster.addresses, timeout=30, tls=context)
         client.put("q", bytes(100_000))
         assert client.get("q", block=True, expire=30, wait=5) is not None
@@ -149,17 +149,17 @@ def test_a_context_may_be_given(version: ssl.TLSVersion, make_client: MakeClient
 
 
 def test_names_and_paths_are_good_too(make_client: MakeClient, ca: str) -> None:
-    with FakeCluster(1, tls=server_tls("localhost")) as cluster:
+    with MemoryCluster(1, tls=server_tls("localhost")) as cluster:
         make_client(f"localhost:{cluster.servers[0].port}", timeout=30, tls=Path(ca)).put("q", b"x")
 
 
-def test_a_survey_tells_when_the_certificate_ends(secure: FakeCluster, ca: str) -> None:
+def test_a_survey_tells_when_the_certificate_ends(secure: MemoryCluster, ca: str) -> None:
     views = sockpq.survey(secure.addresses, 2, tls=ca, user="ann", secret=SECRET)
     assert [view.error for view in views] == [None] * 3
     for view in views:
         assert view.expires_at is not None
         assert abs(view.expires_at - time.time() - 90 * 86_400) < 3600
-    with FakeCluster(1) as plain:
+    with MemoryCluster(1) as plain:
         assert sockpq.survey(plain.addresses)[0].expires_at is None
 
 
@@ -175,7 +175,7 @@ def test_a_survey_tells_when_the_certificate_ends(secure: FakeCluster, ca: str) 
 def test_what_is_wrong_with_a_certificate_is_told_at_once(
     tls: Any, why: str, make_client: MakeClient, ca: str
 ) -> None:
-    with FakeCluster(2, tls=tls()) as cluster, at_most(20):
+    with MemoryCluster(2, tls=tls()) as cluster, at_most(20):
         for servers in (cluster.addresses, cluster.addresses[:1]):
             client = make_client(servers, timeout=60, connect_timeout=5, tls=ca)
             for put, what in ((client.put, b"x"), (client.put_many, [b"x"])):
@@ -192,31 +192,31 @@ def test_what_is_wrong_with_a_certificate_is_told_at_once(
 
 
 def test_a_certificate_for_another_name(make_client: MakeClient, ca: str) -> None:
-    with FakeCluster(1, tls=server_tls("n1.example")) as cluster:
+    with MemoryCluster(1, tls=server_tls("n1.example")) as cluster:
         client = make_client(f"localhost:{cluster.servers[0].port}", timeout=60, tls=ca)
         with pytest.raises(Untrusted, match="its certificate is not for the name localhost"):
             client.put("q", b"x")
 
 
 def test_a_server_with_a_bad_certificate_does_not_keep_one_from_the_others(make_client: MakeClient, ca: str) -> None:
-    with FakeCluster(tls=server_tls()) as good, FakeCluster(1, tls=server_tls(days=-1)) as bad:
-        client = make_client([*bad.addresses, *good.addresses], timeout=10, tls=ca)
+    with MemoryCluster(tls=server_tls()) as good, MemoryCluster(1, tls=server_tls(days=-1)) as bad:
+        client = make_client([*bad.addresses, *good.addresses], **TIMES, tls=ca)
         client.put("q", b"x")
         client.cluster_transfer("n2")
         assert client.cluster_status()
     assert good.bodies("q") == [b"x"]
 
 
-def test_what_was_on_its_way_when_trust_was_lost_is_unknown(secure: FakeCluster, ann: Client) -> None:
+def test_what_was_on_its_way_when_trust_was_lost_is_unknown(secure: MemoryCluster, ann: Client) -> None:
     ann.put("q", b"1")
     secure.servers[0].fail("PUT", Fault.EXECUTE_AND_CLOSE)
-    good, secure.tls = secure.tls, server_tls(days=-1)
+    secure.change_tls(server_tls(days=-1))
     with at_most(20):
         with pytest.raises(OutcomeUnknown, match="its certificate has expired"):
             ann.put("q", b"2", timeout=60)
         with pytest.raises(Untrusted):
             ann.put("q", b"3", timeout=60)
-        secure.tls = good
+        secure.change_tls(server_tls())
         ann.put("q", b"4")
     assert secure.bodies("q") == [b"1", b"2", b"4"]
 
@@ -242,38 +242,38 @@ def test_a_server_that_speaks_no_tls_is_told_so(make_client: MakeClient, ca: str
         thread.join()
 
 
-def test_a_port_that_wants_tls_executes_nothing_without(secure: FakeCluster, make_client: MakeClient) -> None:
+def test_a_port_that_wants_tls_executes_nothing_without(secure: MemoryCluster, make_client: MakeClient) -> None:
     with at_most(10), pytest.raises(NotExecuted):
         make_client(secure.addresses, timeout=0.3).put("q", b"x")
 
 
 def test_a_secret_is_not_told_to_a_server_that_is_not_trusted(make_client: MakeClient, ca: str) -> None:
-    users = FakeUsers({"ann": SECRET})
-    with FakeCluster(1, tls=server_tls(ca=trustme.CA()), users=users) as cluster, pytest.raises(Untrusted):
+    untrusted = server_tls(ca=trustme.CA())
+    with MemoryCluster(1, tls=untrusted, users={"ann": SECRET}) as cluster, pytest.raises(Untrusted):
         make_client(cluster.addresses, timeout=60, tls=ca, user="ann", secret=SECRET).put("q", b"x")
-    assert users.attempts == []
+    assert cluster.servers[0].received == []
 
 
 def test_over_tls_the_secret_goes_to_any_address(
-    secure: FakeCluster, ann: Client, monkeypatch: pytest.MonkeyPatch
+    secure: MemoryCluster, ann: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It needs no challenge there: a server may keep a hash only."""
     for stream in (sync.SocketStream, asyncio_stream.TransportStream):
         monkeypatch.setattr(stream, "peer", lambda _: Address("10.0.0.1", 11361))
     ann.put("q", b"x")
-    assert secure.users is not None
-    assert set(secure.users.attempts) == {f"AUTH ann {SECRET}"}
+    attempts = {line for server in secure.servers for line in server.received if line.startswith("AUTH")}
+    assert attempts == {f"AUTH ann {SECRET}"}
 
 
-def test_a_wrong_secret_is_told(secure: FakeCluster, make_client: MakeClient, ca: str) -> None:
-    with at_most(20), pytest.raises(AuthError):
-        make_client(secure.addresses, timeout=60, tls=ca, user="ann", secret="another-one").put("q", b"x")
+def test_a_wrong_secret_is_told(secure: MemoryCluster, make_client: MakeClient, ca: str) -> None:
+    with at_most(60), pytest.raises(AuthError):
+        make_client(secure.addresses, **TIMES, tls=ca, user="ann", secret="another-one").put("q", b"x")
 
 
 # what takes too long, or ends too early
 
 def test_a_server_that_does_not_shake_hands_is_left_in_time(make_client: MakeClient, ca: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent, FakeCluster(1, tls=server_tls()) as cluster:
+    with socket.create_server(("127.0.0.1", 0)) as silent, MemoryCluster(1, tls=server_tls()) as cluster:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with at_most(5), pytest.raises(Unavailable, match="not connected within"):
             make_client(address, timeout=0.5, connect_timeout=0.2, tls=ca).put("q", b"x")
@@ -344,16 +344,16 @@ def test_an_answer_may_come_behind_the_half_closing(make_client: MakeClient, ca:
 
 
 def test_half_a_command_over_tls_is_not_executed_and_not_unknown(make_client: MakeClient, ca: str) -> None:
-    with FakeCluster(1, tls=server_tls()) as cluster:
+    with MemoryCluster(1, tls=server_tls()) as cluster:
         client = make_client(cluster.addresses, timeout=30, server_timeout=0.5, sessions=False, tls=ca)
-        cluster.servers[0].reset_after_line = True
+        cluster.servers[0].script.reset_after_line = True
         with pytest.raises(Unavailable):
             client.put("q", bytes(20_000_000), timeout=0.5)
         with pytest.raises(Unavailable):
             client.put_many("q", [bytes(20_000_000)], timeout=0.5)
 
 
-def test_a_forked_process_leaves_the_connections_of_its_parent_alone(secure: FakeCluster, ca: str) -> None:
+def test_a_forked_process_leaves_the_connections_of_its_parent_alone(secure: MemoryCluster, ca: str) -> None:
     with Client(secure.addresses, timeout=30, tls=ca, user="ann", secret=SECRET) as client:
         client.put("q", b"parent")
         accepted = [server.accepted for server in secure.servers]
@@ -371,7 +371,7 @@ def test_a_forked_process_leaves_the_connections_of_its_parent_alone(secure: Fak
     assert secure.bodies("q") == [b"parent", b"child", b"parent"]
 
 
-def test_a_farewell_arrives(secure: FakeCluster, ann: Client) -> None:
+def test_a_farewell_arrives(secure: MemoryCluster, ann: Client) -> None:
     ann.put("q", b"x")
     ann.close()
     until(lambda: "SESSION CLOSE RELEASE" in secure.servers[0].received)

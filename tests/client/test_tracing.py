@@ -12,7 +12,7 @@ import pytest
 from sockpq import BadArguments, Client, NoOutput
 
 from tests.client.conftest import MakeClient
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 from tests.client.real_server import RealServer
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -99,7 +99,7 @@ def test_headers_of_the_job_stand_beside_those_of_the_trace(traced: Client) -> N
 
 
 def test_a_server_without_headers_gets_the_job_without_its_trace(
-    cluster: FakeCluster, telemetry: Telemetry, make_client: MakeClient,
+    cluster: MemoryCluster, telemetry: Telemetry, make_client: MakeClient,
 ) -> None:
     client = make_client(cluster.addresses, timeout=30, tracing=True)
     client.put("q", b"body")

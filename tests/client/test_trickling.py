@@ -1,4 +1,4 @@
-"""A server whose bytes never pause is left when its time is over, however many bytes have arrived."""
+"""A server whose bytes never pause is left when its time is up, however many bytes have arrived."""
 
 from __future__ import annotations
 

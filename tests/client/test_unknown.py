@@ -10,9 +10,10 @@ from typing import BinaryIO
 import pytest
 from sockpq import Client, JobNotFound, NoOutput, OutcomeUnknown, Unavailable
 
-from tests.client.conftest import MakeClient
-from tests.client.fake_faults import Fault
-from tests.client.fake_server import FakeCluster
+from sockpqd.gateway.limits import Limits
+from tests.client.conftest import EARLY, MakeClient
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.client.scripted_server import ScriptedServer
 from tests.waiting import at_most
 
@@ -25,12 +26,8 @@ def client(old_client: Client) -> Client:
     return old_client
 
 
-def puts(cluster: FakeCluster) -> int:
-    return sum(line.startswith("PUT") for line in cluster.executed)
-
-
 @pytest.mark.parametrize("fault", LOST + NEVER_EXECUTED)
-def test_a_put_whose_answer_is_lost_is_unknown(cluster: FakeCluster, client: Client, fault: Fault) -> None:
+def test_a_put_whose_answer_is_lost_is_unknown(cluster: MemoryCluster, client: Client, fault: Fault) -> None:
     cluster.servers[0].fail("PUT", fault)
     with at_most(3), pytest.raises(OutcomeUnknown):
         client.put("q", b"x")
@@ -40,7 +37,7 @@ def test_a_put_whose_answer_is_lost_is_unknown(cluster: FakeCluster, client: Cli
 
 
 @pytest.mark.parametrize("fault", LOST + NEVER_EXECUTED)
-def test_at_least_once_repeats_a_lost_put(cluster: FakeCluster, client: Client, fault: Fault) -> None:
+def test_at_least_once_repeats_a_lost_put(cluster: MemoryCluster, client: Client, fault: Fault) -> None:
     cluster.servers[0].fail("PUT", fault)
     with at_most(3):
         client.put("q", b"x", retry_unknown=True)
@@ -48,7 +45,7 @@ def test_at_least_once_repeats_a_lost_put(cluster: FakeCluster, client: Client, 
 
 
 @pytest.mark.parametrize("fault", LOST + NEVER_EXECUTED)
-def test_a_get_with_a_lease_is_repeated(cluster: FakeCluster, client: Client, fault: Fault) -> None:
+def test_a_get_with_a_lease_is_repeated(cluster: MemoryCluster, client: Client, fault: Fault) -> None:
     client.put_many("q", [b"1", b"2"])
     cluster.servers[0].fail("GET", fault)
     with at_most(4):
@@ -58,14 +55,14 @@ def test_a_get_with_a_lease_is_repeated(cluster: FakeCluster, client: Client, fa
 
 
 @pytest.mark.parametrize("fault", LOST + NEVER_EXECUTED)
-def test_a_get_without_a_lease_is_unknown(cluster: FakeCluster, client: Client, fault: Fault) -> None:
+def test_a_get_without_a_lease_is_unknown(cluster: MemoryCluster, client: Client, fault: Fault) -> None:
     client.put("q", b"1")
     cluster.servers[0].fail("GET", fault)
     with at_most(3), pytest.raises(OutcomeUnknown):
         client.get("q")
 
 
-def test_a_done_whose_answer_is_lost_cannot_be_told_from_an_ended_lease(cluster: FakeCluster, client: Client) -> None:
+def test_a_done_whose_answer_is_lost_cannot_be_told_from_an_ended_lease(cluster: MemoryCluster, client: Client) -> None:
     client.put_many("q", [b"1", b"2", b"3"])
     jobs = [client.get("q", expire=30) for _ in range(3)]
     assert jobs[0]
@@ -82,7 +79,7 @@ def test_a_done_whose_answer_is_lost_cannot_be_told_from_an_ended_lease(cluster:
         jobs[2].done()
 
 
-def test_a_later_whose_answer_is_lost_is_repeated_without_a_word(cluster: FakeCluster, client: Client) -> None:
+def test_a_later_whose_answer_is_lost_is_repeated_without_a_word(cluster: MemoryCluster, client: Client) -> None:
     client.put("q", b"1")
     job = client.get("q", expire=30)
     assert job is not None
@@ -95,7 +92,7 @@ def test_a_later_whose_answer_is_lost_is_repeated_without_a_word(cluster: FakeCl
 
 @pytest.mark.parametrize("fault", [Fault.HALF_AND_STALL, Fault.TRICKLE])
 def test_the_answer_to_a_blocked_get_must_end_once_it_has_begun(
-    cluster: FakeCluster, make_client: MakeClient, fault: Fault
+    cluster: MemoryCluster, make_client: MakeClient, fault: Fault
 ) -> None:
     cluster.servers[0].fail("GETB", fault)
     client = make_client(cluster.addresses[:1], timeout=0.5, server_timeout=0.3, sessions=False)
@@ -104,27 +101,27 @@ def test_the_answer_to_a_blocked_get_must_end_once_it_has_begun(
         client.get("q", block=True)
 
 
-def test_a_call_before_its_206_is_a_put_like_any_other(cluster: FakeCluster, client: Client) -> None:
+def test_a_call_before_its_206_is_a_put_like_any_other(cluster: MemoryCluster, client: Client) -> None:
     cluster.servers[0].fail("PUT", Fault.REFUSE)
     cluster.servers[0].fail("WAIT", Fault.CLOSE)
     with pytest.raises(NoOutput):
         client.call("in", b"x", "out")
-    assert puts(cluster) == 1
+    assert cluster.put("in") == 1
     cluster.servers[0].fail("PUT", Fault.STALL)
     with at_most(3), pytest.raises(OutcomeUnknown) as unknown:
         client.call("in", b"x", "out")
     assert not isinstance(unknown.value, NoOutput)
 
 
-def test_a_call_whose_output_is_lost_names_its_item_and_is_not_repeated(cluster: FakeCluster, client: Client) -> None:
+def test_a_call_whose_output_is_lost_names_its_item_and_is_not_repeated(cluster: MemoryCluster, client: Client) -> None:
     cluster.servers[0].fail("WAIT", Fault.CLOSE)
     with pytest.raises(NoOutput) as lost:
         client.call("in", b"x", "out", retry_unknown=True)
     assert lost.value.item == "i1"
-    assert puts(cluster) == 1
+    assert cluster.put("in") == 1
 
 
-def test_a_call_whose_server_ceases_to_lead_is_told_so(cluster: FakeCluster, client: Client) -> None:
+def test_a_call_whose_server_ceases_to_lead_is_told_so(cluster: MemoryCluster, client: Client) -> None:
     timer = threading.Timer(0.2, cluster.lead, [cluster.servers[1]])
     timer.start()
     with pytest.raises(NoOutput):
@@ -154,15 +151,14 @@ def test_the_rest_of_half_a_command_never_follows(make_client: MakeClient) -> No
     assert max(received) < 20_000_000
 
 
-def test_half_a_command_is_not_executed_and_not_unknown(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_half_a_command_is_not_executed_and_not_unknown(make_client: MakeClient) -> None:
     """The server resets the connection while the body is being sent: the client knows that it cannot have run."""
-    client = make_client(cluster.addresses[:1], timeout=30, server_timeout=0.5, sessions=False)
-    body = bytes(50_000_000)
-    cluster.servers[0].reset_after_line = True
-    with pytest.raises(Unavailable):
-        client.put("q", body, timeout=0.5)
-    with pytest.raises(Unavailable):
-        client.put_many("q", [body], timeout=0.5)
-    cluster.servers[0].reset_after_line = False
-    make_client(cluster.addresses[:1], timeout=60, server_timeout=60, sessions=False).put("q", body)
-    assert len(cluster.bodies("q")) == 1
+    body = bytes(50_000_000)            # more than two sockets buffer
+    with MemoryCluster(1, features=EARLY, limits=Limits(data_bytes_max=len(body))) as cluster:
+        client = make_client(cluster.addresses, timeout=30, server_timeout=0.5, sessions=False)
+        cluster.servers[0].script.reset_after_line = True
+        with pytest.raises(Unavailable):
+            client.put("q", body, timeout=0.5)
+        with pytest.raises(Unavailable):
+            client.put_many("q", [body], timeout=0.5)
+        assert cluster.put("q") == 0

@@ -14,26 +14,26 @@ import sockpq
 from sockpq import BadArguments, Client, JobNotFound, SockpqError, Stored, Unavailable
 
 from tests.client.conftest import MakeClient
-from tests.client.fake_faults import Fault
-from tests.client.fake_server import FakeCluster
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.client.scripted_server import ScriptedServer, reset
 
 
-def test_a_client_shows_its_servers_and_the_leader(cluster: FakeCluster) -> None:
+def test_a_client_shows_its_servers_and_the_leader(cluster: MemoryCluster) -> None:
     with sockpq.Client(cluster.addresses[0]) as client:
         assert repr(client) == f"<Client of {cluster.addresses[0]}, leader not known>"
         client.put("q", b"")
         assert repr(client) == f"<Client of {','.join(cluster.addresses)}, leader {cluster.addresses[0]}>"
 
 
-def test_a_job_shows_what_it_is(cluster: FakeCluster) -> None:
+def test_a_job_shows_what_it_is(cluster: MemoryCluster) -> None:
     with sockpq.Client(cluster.addresses) as client:
         client.put("mail", "to: ann" * 10, priority=5, item="i7")
         job = client.get("mail", expire=30)
         assert repr(job) == f"<Job 1 of 'mail', priority 5, item 'i7', {b'to: ann' * 5 + b'to: a'!r}..>"
 
 
-def test_errors_come_without_the_inside_of_the_library(cluster: FakeCluster, client: Client) -> None:
+def test_errors_come_without_the_inside_of_the_library(cluster: MemoryCluster, client: Client) -> None:
     with pytest.raises(JobNotFound) as refused:
         client.done(5)
     files = {Path(frame.filename).parent.name for frame in traceback.extract_tb(refused.value.__traceback__)}
@@ -44,7 +44,7 @@ def test_errors_come_without_the_inside_of_the_library(cluster: FakeCluster, cli
 
 
 def test_connections_leaders_and_retries_are_logged_and_counted(
-    cluster: FakeCluster, client: Client, caplog: pytest.LogCaptureFixture
+    cluster: MemoryCluster, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "sockpq")
     cluster.servers[0].fail("PUT", Fault.CLOSE)
@@ -55,7 +55,7 @@ def test_connections_leaders_and_retries_are_logged_and_counted(
         client.done(7)
     told = [record.getMessage() for record in caplog.records if record.name == "sockpq"]
     for server in cluster.addresses[:2]:
-        assert f"the leader is {server}" in told
+        assert f"commands go to {server}" in told
         assert f"connected to {server}" in told
     assert any("attempt 1 failed" in line for line in told)
     stats = client.stats()
@@ -67,6 +67,16 @@ def test_connections_leaders_and_retries_are_logged_and_counted(
     assert stats.leader_changes == 1
 
 
+def test_of_a_call_that_nobody_answers_the_first_repetition_is_logged_for_people(
+    cluster: MemoryCluster, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "sockpq")
+    cluster.servers[0].fail("PUT", Fault.CLOSE, Fault.CLOSE, Fault.CLOSE)
+    client.put("q", b"1")
+    repetitions = [record.levelno for record in caplog.records if "the next one begins" in record.getMessage()]
+    assert repetitions == [logging.INFO, logging.DEBUG, logging.DEBUG]
+
+
 def test_the_time_of_a_done_is_not_that_of_the_wait_for_the_next_job(client: Client) -> None:
     client.put("q", b"")
     assert [job.data for job in client.consume("q", expire=60, wait=0.5)] == [b""]
@@ -76,7 +86,7 @@ def test_the_time_of_a_done_is_not_that_of_the_wait_for_the_next_job(client: Cli
 
 
 def test_a_program_that_finds_no_server_for_long_is_told_so_once(
-    cluster: FakeCluster, client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster, client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sockpq._engine.call_runner.SILENT_S", 0.05)
     client.put("q", b"1")
@@ -133,7 +143,7 @@ class Pickled:
         return pickle.loads(data)
 
 
-def test_a_codec_of_ones_own(cluster: FakeCluster, make_client: MakeClient) -> None:
+def test_a_codec_of_ones_own(cluster: MemoryCluster, make_client: MakeClient) -> None:
     client = make_client(cluster.addresses, codec=Pickled())
     client.put("q", value={1, 2})
     client.put_many("q", values=[3, (4,)])

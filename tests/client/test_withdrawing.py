@@ -1,6 +1,6 @@
 """The end of a `wait` that the server does not end: it does not know WITHIN, or a failover came between.
 
-A job may be on its way all the same. A numbered command is asked for it again; one without a number is taken back.
+A job may still be on its way. A numbered command is asked for it again; one without a number is taken back.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_an_answer_that_is_lost_while_the_wait_ends_is_asked_for_again(make_clie
 
 
 def test_bound_jobs_that_no_longer_run_are_in_their_queue_again() -> None:
-    """The repeated command is executed anew, and would wait for others."""
+    """The repeated command is executed again, and would wait for others."""
     gets: list[str] = []
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:

@@ -1,4 +1,4 @@
-"""The journal while a large frame is synced beside the loop: what is durable, and what a crash leaves."""
+"""The journal while a large frame is synced in the background: what is durable, and what a crash leaves."""
 
 from __future__ import annotations
 

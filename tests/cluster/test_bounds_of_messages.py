@@ -1,6 +1,6 @@
 """Every kind of message between nodes is bounded before it is sent: the largest of each is one that a peer accepts.
 
-What bounds it stands beside its kind. That the bounds hold is tested where they are: the test is named.
+The reason for its bound is listed with its kind. That the bounds hold is tested where they are: the test is named.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ LARGEST: dict[type, Callable[[], Message]] = {
         (bytes(limits.BATCH_BYTES_MAX), MOST, MOST), (bytes(OPERATION_BYTES_MAX + limits.ENTRY_BYTES_MAX), MOST, MOST)],
         MOST),
     SnapshotChunk: lambda: SnapshotChunk(
-        MOST, MOST, SECONDS, MOST, MOST, MOST, bytes(limits.SNAPSHOT_CHUNK_BYTES), True, MOST),
+        MOST, MOST, SECONDS, MOST, MOST, MOST, bytes(limits.SNAPSHOT_CHUNK_BYTES), True, MOST, MOST, True),
     # So many names and prefixes, or one empty prefix instead (gateway/events/subscriptions.py).
     Listening: lambda: Listening(MOST, [([NAME], [], MOST)] * CHANNELS_TOLD_MAX),
     # The grammar refuses more data.

@@ -1,4 +1,4 @@
-"""When entries wait for clients that are about to come back."""
+"""Entries wait for clients that are about to come back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a node writes a snapshot and cuts its journal by itself."""
+"""A node writes snapshots and cuts its journal by itself."""
 
 from __future__ import annotations
 

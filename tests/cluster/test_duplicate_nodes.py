@@ -49,7 +49,7 @@ def links(end: End, name: str) -> int:
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("known", [True, False])
 def test_the_one_that_answers_keeps_its_place(*, known: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """`known`: False for an older version, whose processes cannot be told apart: then the links flap."""
+    """`known`: False for an older version, whose processes look the same to their peers: then the links flap."""
     async def test() -> None:
         both = members(2)
         node = End("n1", both, process=b"P")

@@ -1,4 +1,4 @@
-"""When a node campaigns, and whom it grants PreVotes and votes."""
+"""Campaigns of nodes, and the PreVotes and votes that they grant."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_a_snapshot_that_rotted_on_the_leader_is_written_anew() -> None:
     away = lagging(world)
     leader = world.leader()
     store = leader.up.store
-    rotten = leader.disk._files[str(store._files.path(store.newest_index))]
+    rotten = leader.disk.names_now[str(store._files.path(store.newest_index))]
     rotten.data[len(rotten.data) // 2] ^= 4
     world.sent.clear()
     world.start(away.name)
@@ -193,7 +193,7 @@ def test_offline_leaves_what_is_in_flight_its_time() -> None:
 
     def slow_disks(source: str, target: str, message: Message) -> bool:
         if isinstance(message, Ack) and target == leader.name and message.success:
-            world._at(world.now + 1.2, lambda: world.deliver(source, target, message))
+            world.events.at(world.now + 1.2, lambda: world.deliver(source, target, message))
             world.deliver(source, target, Ack(message.term, message.epoch, message.sent, 0, False, False))
             return False
         return True
@@ -235,7 +235,7 @@ def test_what_a_killed_process_wrote_is_synced_before_the_next_one_builds_on_it(
     with pytest.raises(KilledError):
         journal.sync()
     disk.sync = sync    # type: ignore[method-assign]
-    disk._locks.clear()
+    disk._locked.clear()
     assert Journal.open(Path("/j"), disk, segment_bytes=1 << 20).last_index == 2
     disk.crash()
     assert Journal.open(Path("/j"), disk, segment_bytes=1 << 20).last_index == 2

@@ -1,4 +1,4 @@
-"""How nodes get the right to vote without a leader: those of a new cluster, and one whose operator gives it."""
+"""Ways to the right to vote without a leader: in a new cluster, or from its operator."""
 
 from __future__ import annotations
 

@@ -9,11 +9,14 @@ import pytest
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.capacity import Capacity
+from sockpqd.cluster.damage.rejoin import Rejoin
 from sockpqd.cluster.leader.leadership import Leadership
 from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.settings import NodeSettings
 from sockpqd.cluster.storage.ballast import Ballast
-from sockpqd.cluster.storage.errors import NoRoom
-from sockpqd.cluster.wire.messages import Ack, SnapshotChunk
+from sockpqd.cluster.storage.errors import NoRoom, RejoinNeeded
+from sockpqd.cluster.wire.messages import Ack, Message, SnapshotChunk
 from sockpqd.core import FIRST_LEVEL, Done, Get, Handed, Put, Request, SwitchService
 from sockpqd.core.ops.replies import SessionOpened
 from sockpqd.core.ops.sessions import OpenSession
@@ -24,13 +27,15 @@ from tests.cluster.test_hazards import lagging, snapshot_everywhere
 BODY = bytes(range(256)) * 80       # 20 KiB: fifty of them fill a segment
 HOLD_MS = 5000
 STEP = 1 << 18
+RESERVE = 1 << 17
 SOON_S = 5.0                        # after there is room again all must serve
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use segments of 1 MiB in these tests."""
+    """Use ballast in proportion to the segments of these tests, of 1 MiB."""
     monkeypatch.setattr(limits, "BALLAST_STEP_BYTES", STEP)
+    monkeypatch.setattr(limits, "RESERVE_BYTES", RESERVE)
 
 
 def fill(world: SmallCluster, *names: str) -> None:
@@ -286,7 +291,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
     """Return a node whose disk has 3 MiB: two segments of the journal, and a ballast."""
     monkeypatch.setattr(limits, "COMPACTION_BYTES_MIN", 64 << 20)   # only want of room is a reason for a snapshot
     world = SmallCluster(1, start=False)
-    world["n1"].disk.free_bytes = 4 << 20
+    world["n1"].disk.free_bytes = (4 << 20) + RESERVE
     world.start("n1")
     world.leader()
     world.run(5)
@@ -436,14 +441,40 @@ def test_a_segment_waits_for_a_snapshot_if_there_is_no_room_for_both(monkeypatch
     assert follower.failure is None
 
 
-def test_a_follower_full_of_jobs_that_are_done_is_sent_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, follower = small(monkeypatch, 0)
+def full_of_done_jobs(world: SmallCluster, follower: SmallNode) -> None:
+    """Fill a disk without free bytes with jobs that are done since, of which the node does not hear."""
     puts = put_until(world, lambda: follower.up.capacity.exhausted)
     put_until(world, lambda: applied(puts) > 120, puts)
     assert follower.up.machine.index < world.leader().up.machine.index
     while isinstance(answered(world, world.leader().propose(Get(("q",), 0))).reply, Handed):
         for job in list(world.leader().machine.running()):
             answered(world, world.leader().propose(Done(job.id)))
+
+
+@pytest.mark.parametrize("cured", [True, False], ids=["cured", "cure-removed"])
+def test_a_follower_without_a_free_byte_stores_the_state_it_is_sent(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, follower = small(monkeypatch, 0)
+    if not cured:
+        monkeypatch.setattr(follower.up.capacity.reserve, "give_up", lambda: False)
+    full_of_done_jobs(world, follower)
+    world.run(4 * limits.STATE_FOR_ENTRIES_S)
+    assert world.settled() is cured
+    assert follower.up.store.taken_over == cured
+    if cured:
+        assert len(world.states()) == 1
+        world.run_until(lambda: follower.up.capacity.reserve.bytes >= RESERVE / 4)  # for the next one
+        put_until(world, lambda: follower.up.capacity.exhausted)                    # it takes entries again, until then
+    assert [node.failure for node in world] == [None] * 3
+
+
+def test_a_follower_full_of_jobs_that_are_done_is_sent_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, follower = small(monkeypatch, 0)
+    monkeypatch.setattr(limits, "RESERVE_BYTES", 0)
+    follower.up.capacity.reserve.give_up()
+    follower.disk.free_bytes = 0
+    full_of_done_jobs(world, follower)
     follower.disk.free_bytes = 64 << 10                 # for no segment, and for no snapshot of what it has
     world.run(limits.STATE_FOR_ENTRIES_S / 2)
     assert not world.settled()                          # it may only take a moment
@@ -471,12 +502,49 @@ def test_a_state_that_takes_more_than_the_entries_is_not_sent(monkeypatch: pytes
     nothing_lost(world, puts)
 
 
+def test_a_larger_state_is_sent_after_a_long_time_twice_and_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in (
+        ("STATE_FOR_ENTRIES_BYTES", 1000), ("STATE_FOR_ENTRIES_S", 1.0),
+        ("STATE_AGAIN_S", 3.0), ("STATE_ANYWAY_S", 20.0),
+    ):
+        monkeypatch.setattr(limits, name, value)
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    puts = put_until(world, lambda: True)
+    put_until(world, lambda: applied(puts) > 60, puts)
+    fill(world, follower.name)
+    put_until(world, lambda: follower.up.capacity.exhausted, puts)
+    more = applied(puts) + 20
+    put_until(world, lambda: applied(puts) > more, puts)
+    monkeypatch.setattr(follower.up.capacity, "make_way", lambda: False)
+    begun: list[float] = []             # when the first piece of a snapshot was sent
+
+    def see(source: str, target: str, message: Message) -> bool:
+        if isinstance(message, SnapshotChunk) and not message.offset:
+            begun.append(world.now)
+        return True
+    world.filter, since = see, world.now
+    world.run(limits.STATE_ANYWAY_S / 2)
+    assert begun == []
+    world.run(4 * limits.STATE_ANYWAY_S)
+    first, again, later, *rest = begun
+    assert first - since < limits.STATE_ANYWAY_S + limits.STATE_AGAIN_S
+    assert again - first < 2 * limits.STATE_AGAIN_S
+    assert later - again > 1.5 * limits.STATE_ANYWAY_S
+    assert len(rest) < 3
+    empty(world, follower.name)
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)
+
+
 def test_jobs_leave_memory_only_as_far_as_a_segment_and_a_snapshot_have_room() -> None:
     world = SmallCluster(1)
     up = world.leader().up
     pages, ballast = PageFiles(Path("/pages"), world["n1"].disk), Ballast(MemoryDisk(), Path("/other/ballast"))
     hot_bytes = 0
-    capacity = Capacity(up.journal, up.store, up.transport.quorum, ballast, pages, lambda: hot_bytes)
+    reserve = Ballast(MemoryDisk(), Path("/other/reserve"))
+    capacity = Capacity(up.journal, up.store, up.transport.quorum, ballast, reserve, pages, lambda: hot_bytes)
     capacity.free_bytes = 5 << 20
     capacity.update(world.now)
     assert (pages.free_bytes, pages.room_bytes) == (5 << 20, 4 << 20)
@@ -507,13 +575,13 @@ def test_a_node_that_is_short_of_room_says_once_who_holds_the_disk(
     (line,) = [record.message for record in caplog.records if "short of room" in record.message]
     assert line.startswith(f"the disk of node.data_dir is short of room: {1 << 19} bytes of {10 << 20} are free. The "
                            f"journal has {3 << 20}, snapshots 0, files of pages 0 ")
-    assert line.endswith(f"the ballast 0, others {(10 << 20) - (1 << 19) - (3 << 20)}.")
+    assert line.endswith(f"the ballast {RESERVE}, others {(10 << 20) - (1 << 19) - (3 << 20) - RESERVE}.")
     assert sum(follower.up.capacity.holders()[:3]) == 3 << 20
 
 
 # Snapshots of others
 
-def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again() -> None:
+def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = SmallCluster(3, start=False)
     for node in list(world):
         node.known_level = FIRST_LEVEL          # no entry raises the level when the follower is back
@@ -523,6 +591,7 @@ def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again() -> None:
     away.disk.free_bytes = 0
     newest = leader.up.store.newest_index
     world.start(away.name)
+    monkeypatch.setattr(away.up.capacity, "make_way", lambda: False)
     world.run(10)
     assert away.failure is None
     assert away.up.machine.index < leader.up.machine.index
@@ -530,6 +599,195 @@ def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again() -> None:
     away.disk.free_bytes = PLENTY_BYTES
     world.run_until(world.settled, SOON_S)
     assert len(world.states()) == 1
+
+
+def test_a_follower_gives_up_its_next_segment_for_a_snapshot_without_room() -> None:
+    world = SmallCluster(3)
+    away = lagging(world)
+    away.disk.free_bytes = 0
+    world.start(away.name)
+    world.run_until(world.settled, SOON_S)
+    assert away.up.store.taken_over == 1
+    world.run(2)
+    assert away.up.journal.segments.short           # the rest of what that had is too little for another one
+    empty(world, away.name)
+    world.run_until(lambda: not away.up.journal.segments.short)
+    put_until(world, lambda: away.up.journal.segments.active == 2)
+    world.run_until(world.settled, SOON_S)
+    world.kill(away.name)
+    world.start(away.name)
+    world.run_until(world.settled, SOON_S)
+    assert len(world.states()) == 1
+    assert [node.failure for node in world] == [None] * 3
+
+
+def take_a_third_segment(world: SmallCluster, follower: SmallNode) -> None:
+    """Let the disk become full when the journal has three segments, one of which the leader's state has room for."""
+    put_until(world, lambda: follower.up.journal.segments.disk_bytes == 3 << 20)
+    fill(world, follower.name)
+
+
+@pytest.mark.parametrize("cured", [True, False], ids=["cured", "cure-removed"])
+def test_a_follower_gives_up_its_own_state_if_the_leaders_has_no_room_beside_it(
+    cured: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    settings = NodeSettings(follower.name, Path("/"), "", (), "test", rejoin=True)
+    rejoin = Rejoin(follower.disk, settings, lambda: int(world.now))
+    if cured:
+        follower.up.capacity.delete_state = rejoin.delete
+    take_a_third_segment(world, follower)
+    full_of_done_jobs(world, follower)
+    waits = [answered(world, world.leader().propose(Put("q", 0, bytes([number]) * 20_000))) for number in range(20)]
+    assert applied(waits) == 20
+    states = world.leader().machine.hot_bytes
+    assert 2 * RESERVE < states < limits.STATE_FOR_ENTRIES_BYTES
+    transfers = follower.up.transport._transfers
+    world.run_until(lambda: transfers._lacked_at > 0)           # it was sent once, and had no room
+    assert follower.driver is not None
+    assert follower.up.machine.index < world.leader().up.machine.index
+    world.run(8 * limits.STATE_FOR_ENTRIES_S)
+    assert isinstance(follower.failure, RejoinNeeded) is cured
+    if not cured:
+        assert not world.settled()
+        return
+    world.put_now()                                             # nobody misses it
+    again = Rejoin(follower.disk, settings, lambda: int(world.now))
+    again.open(lambda: None)
+    assert follower.disk.free_bytes > 2 << 20
+    world.start(follower.name)
+    again.tell(follower.up.journal)
+    assert not follower.up.journal.voter
+    world.run_until(lambda: world.settled() and follower.up.journal.voter)
+    again.tell(follower.up.journal)
+    assert not again.waiting
+    assert len(world.states()) == 1
+    assert len(world.bodies(follower.name)) == 21
+
+
+@pytest.mark.parametrize("missing", ["the other voter", "its copy"])
+def test_but_not_while_the_others_lack_what_it_has(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    follower.up.capacity.delete_state = lambda why: RejoinNeeded(why)
+    take_a_third_segment(world, follower)
+    full_of_done_jobs(world, follower)
+    for number in range(20):
+        answered(world, world.leader().propose(Put("q", 0, bytes([number]) * 20_000)))
+    other = next(node for node in world.followers() if node is not follower)
+    if missing == "its copy":
+        monkeypatch.setattr(Quorum, "covers", lambda self, without: False)
+    else:
+        world.kill(other.name)
+    world.run(12 * limits.STATE_FOR_ENTRIES_S)
+    assert follower.failure is None
+    assert follower.driver is not None
+
+
+def test_its_own_state_stays_where_giving_it_up_makes_no_room() -> None:
+    world = SmallCluster(1)
+    up = world.leader().up
+    asked: list[str] = []
+
+    def delete(why: str) -> RejoinNeeded:
+        asked.append(why)
+        return RejoinNeeded(why)
+    capacity = up.capacity
+    assert capacity.give_up_state(1000) is None                 # nobody said how
+    capacity.delete_state = delete
+    world.run(2)
+    capacity.free_bytes = 0
+    own = up.journal.segments.disk_bytes + capacity.ballast_bytes
+    room = own - (2 << 20) - RESERVE
+    assert room > 0
+    assert capacity.give_up_state(room + 1) is None
+    assert capacity.give_up_state(0) is None                    # an older leader does not say how large it is
+    assert asked == []
+    assert isinstance(capacity.give_up_state(room), RejoinNeeded)
+    assert f"the leader's state of {room} bytes" in asked[0]
+
+
+class Endless:
+    """A task that goes on until it is killed."""
+
+    error = ""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.killed = False
+
+    def poll(self) -> int | None:
+        return None
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def test_what_can_be_done_without_makes_way_one_thing_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(1)
+    node = world.leader()
+    snapshot_everywhere(world, ["n1"])
+    world.put_now(BODY)
+    up, disk = node.up, node.disk
+    capacity, store = up.capacity, up.store
+    older, newest = store.kept()
+    monkeypatch.setattr(store, "_start_task", Endless)
+    up.replica.compact()
+    world.run_until(lambda: store.writing)
+    writing = store._task
+    assert isinstance(writing, Endless)
+
+    def given_up() -> set[str]:
+        """Make way once; returns the files that were removed."""
+        before = set(disk.names_now)
+        assert capacity.make_way()
+        assert (up.capacity._pages.free_bytes, up.capacity._pages.room_bytes) == (0, 0)
+        return before - set(disk.names_now)
+
+    assert given_up() == {f"/snapshots/snapshot-{older:016d}"}
+    assert given_up() == {"/ballast"}
+    assert given_up() == {"/journal/journal-00000002"}
+    assert given_up() == {"/reserve"}
+    assert not writing.killed
+    assert given_up() == set()
+    assert (writing.killed, store.writing, store.failing) == (True, False, True)    # and does not begin again at once
+    assert not capacity.make_way()
+    assert store.kept() == [newest]                 # what this node vouches for stays
+    world.kill("n1")
+    assert world.start("n1").failure is None
+    world.leader()
+    assert len(world.bodies("n1")) == 3
+
+
+def test_while_a_state_comes_in_nothing_else_takes_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(1)
+    up = world.leader().up
+    world.run(2)
+    capacity, store = up.capacity, up.store
+    up.journal.segments.short = True
+    capacity.ballast.give_up()
+    capacity.reserve.give_up()
+    incoming = store.begin_incoming("n2")
+    for _ in range(3):
+        incoming.write(b"a part of it")
+        world.events.now += 1.0
+        capacity.update(world.now)
+        assert (capacity._pages.free_bytes, capacity._pages.room_bytes) == (0, 0)
+        assert up.journal.segments.held_back
+        assert (capacity.ballast.bytes, capacity.reserve.bytes) == (0, 0)
+        assert store.busy                           # no snapshot of its own
+    world.events.now += limits.RECEIVING_S                 # its sender has fallen silent
+    capacity.update(world.now)
+    assert capacity._pages.free_bytes > 0
+    assert capacity.reserve.bytes == RESERVE
+    incoming.write(b"or not")
+    assert store.busy
+    incoming.abort()
+    assert not store.busy
+    up.journal.segments.short = False
+    world.events.now += limits.ROOM_LOOK_S
+    capacity.update(world.now)
+    store.begin_incoming("n2")
+    capacity.update(world.now)
+    assert capacity._pages.free_bytes > 0           # where there is room, jobs leave memory as ever
 
 
 def test_a_snapshot_that_cannot_be_opened_is_sent_later() -> None:
@@ -588,6 +846,24 @@ def test_what_there_is_stays_when_there_is_no_more() -> None:
     disk.files_max, disk.free_bytes = None, STEP
     kept.keep(2 * STEP, 5 * STEP)
     assert kept.bytes == 2 * STEP
+
+
+def test_the_reserve_has_what_is_wanted_or_half_of_what_is_free() -> None:
+    disk = MemoryDisk()
+    kept = Ballast(disk, PATH)
+    kept.hold(STEP, 3 * STEP)
+    assert kept.bytes == STEP
+    kept.hold(STEP, 3 * STEP)
+    assert kept.bytes == STEP == disk.size(disk.open(PATH))
+    assert kept.give_up()
+    kept.hold(STEP, STEP)
+    assert kept.bytes == STEP / 2
+    kept.hold(STEP, STEP // 2)
+    assert kept.bytes == STEP * 3 / 4
+    kept.hold(STEP, STEP // 4)              # small snapshots of this node need room as well
+    assert kept.bytes == STEP * 3 / 4
+    kept.hold(0, STEP)
+    assert kept.bytes == STEP * 3 / 4
 
 
 def test_without_room_there_is_none() -> None:

@@ -884,7 +884,7 @@ def test_real_files(tmp_path: Path) -> None:
 
 
 class ForgetfulDisk(FaultyDisk):
-    """Remembers what it was told to forget."""
+    """Records the names that it was to forget."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a frame says of its sectors is what a reader of the whole frame counts, however it was put together."""
+"""The counts of sectors in a frame's head match the whole frame, however it was put together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is torn is repaired, what is damaged is refused, and the two are never mistaken for each other."""
+"""Torn files are repaired, damaged ones are refused, and the two are never mistaken for each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leader's lease: no node serves, or holds a lease, before the lease of the last leader is over."""
+"""The leader's lease: no node serves, or holds a lease, before the lease of the last leader has expired."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class Ages:
         def late(source: str, target: str, message: Message) -> bool:
             connection = world.links[frozenset((source, target))]
             if target == self.leader.name:
-                world._at(world.now + seconds, lambda: world.deliver(source, target, message, connection))
+                world.events.at(world.now + seconds, lambda: world.deliver(source, target, message, connection))
             return target != self.leader.name
         world.filter = late
 

@@ -22,7 +22,7 @@ def entries(first: int, count: int) -> list[Entry]:
 
 
 class Log(LogView):
-    """Entries in memory, of which the last (one at least) are in the cache; `reads`: the indexes of those not there."""
+    """Entries in memory, of which at least the last is in the cache; `reads`: the indexes of those not there."""
 
     def __init__(self, first: int, count: int, cached: int) -> None:
         super().__init__(1 << 20)

@@ -1,4 +1,4 @@
-"""When a learner becomes a voter, and where members are: each condition of leader/membership.py alone."""
+"""The conditions for a learner to become a voter, and the places of members: each of leader/membership.py alone."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ ALL: list[Message] = [
     Heartbeat(3, 1, 12.5, 9),
     Ack(3, 1, 12.5, 11, False, True, None),
     Ack(3, 1, 12.5, 11, True, False, 7),
-    SnapshotChunk(3, 1, 12.5, 9, 7, 1 << 33, b"data", True),
+    SnapshotChunk(3, 1, 12.5, 9, 7, 1 << 33, b"data", True, 300, 1 << 34, True),
     PreVote(5, 3, 10, 3),
     PreVoteAnswer(5, 3, True),
     RequestVote(4, 10, 3, True),

@@ -86,6 +86,29 @@ def test_nothing_waits_before_a_quarter_of_a_segment_is_left_and_then_all_do(
     assert segments.active_bytes - segments.position < SEGMENT_BYTES / 4
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_given_up_as_long_as_the_reserve_is_left_and_created_again(
+    journal: Journal, disk: FaultyDisk, seed: int,
+) -> None:
+    segments = journal.segments
+    assert not segments.give_up_spare()         # it is being created
+    disk.slow = False
+    journal.onOneSecondTimer()
+    assert size(disk, 3) == SEGMENT_BYTES
+    assert segments.give_up_spare()
+    assert (size(disk, 3), segments.short) == (None, True)
+    assert not segments.give_up_spare()
+    put(journal)
+    assert after_crash(disk, seed).last_index == journal.last_index
+    journal.onOneSecondTimer()
+    assert (size(disk, 3), segments.short) == (SEGMENT_BYTES, False)
+    while segments.active_bytes - segments.position >= SEGMENT_BYTES / 16:
+        put(journal)
+    if segments.active == 2:
+        assert not segments.give_up_spare()     # Raft's own records need it
+    assert after_crash(disk, seed).last_index == journal.last_index
+
+
 def test_a_frame_beyond_the_segment_waits(journal: Journal, disk: FaultyDisk) -> None:
     for _ in range(3):
         put(journal)

@@ -1,4 +1,4 @@
-"""Two entries under way, and the leader's sync beside its loop: nothing is acknowledged before the disks have it."""
+"""Two entries in flight, and the leader's background sync: nothing is acknowledged before the disks have it."""
 
 from __future__ import annotations
 

@@ -403,7 +403,7 @@ def test_a_forked_child_reads_pages_of_files_that_are_removed_meanwhile(
 
 
 class HintedDisk(Disk):
-    """Notes what the system was told to do early."""
+    """Records what the system was advised to do early."""
 
     def __init__(self) -> None:
         super().__init__()

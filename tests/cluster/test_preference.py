@@ -1,4 +1,4 @@
-"""Leaders hand over to preferred nodes, seldom and not to nodes that failed (spec/cluster 4.3)."""
+"""Leaders hand over to preferred nodes, rarely and not to nodes that failed (spec/cluster 4.3)."""
 
 from __future__ import annotations
 

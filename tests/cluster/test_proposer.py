@@ -103,7 +103,7 @@ def many(log: Log, count: int = OVERLAP_OPERATIONS_MIN) -> list[Outcome]:
 
 
 def overlapping() -> Log:
-    """Propose a large entry of Puts, beside which a second one would pay."""
+    """Propose a large entry of Puts, in addition to which a second one would pay."""
     log = Log()
     log.proposer.overlaps = True
     many(log)

@@ -1,4 +1,4 @@
-"""What is put into the log is what the library itself would put there."""
+"""The adapter puts the same into the log as the library itself would."""
 
 from __future__ import annotations
 

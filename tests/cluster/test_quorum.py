@@ -146,3 +146,40 @@ def test_a_follower_reports_nothing_and_a_new_leader_begins_again() -> None:
     assert leader.reported() == [9]
     leader.quorum.change(["me", "p0"])
     assert leader.reported() == [9]
+
+
+@pytest.mark.parametrize(("others", "durable", "covers"), [
+    ([peer(1, 60, 5.0)], 60, True),             # the leader and one of three have all of it
+    ([peer(1, 59, 5.0)], 60, False),
+    ([peer(1, 60, 5.0)], 59, False),
+    ([peer(1, 60, 5.0, term=TERM - 1)], 60, False),
+    ([peer(1, 60, 5.0, voter=False)], 60, False),
+    ([peer(1, 60, 5.0, up=False)], 60, False),
+])
+def test_what_a_peer_has_is_covered_when_a_majority_without_it_has_it_on_its_disks(
+    others: list[Peer], durable: int, covers: bool,
+) -> None:
+    without = peer(0, 20, 5.0)
+    leader = Leader(without, *others, voters=3, durable=durable)
+    leader.context.replica.commit_index = 60
+    assert leader.quorum.covers(without) is covers
+
+
+def test_so_must_be_what_it_acknowledged_beyond_the_commit_index() -> None:
+    without, *others = peers = [peer(0, 61, 5.0), peer(1, 60, 5.0), peer(2, 60, 5.0), peer(3, 20, 5.0)]
+    leader = Leader(*peers, voters=5)
+    leader.context.replica.commit_index = 60
+    assert not leader.quorum.covers(without)
+    others[0].match = 61
+    assert not leader.quorum.covers(without)            # this node and one more are no majority of five
+    others[1].match = 61
+    assert leader.quorum.covers(without)
+
+
+def test_a_learner_is_covered_by_the_voters() -> None:
+    learner, voter = peer(7, 60, 5.0), peer(0, 60, 5.0)
+    leader = Leader(learner, voter, voters=2)
+    leader.context.replica.commit_index = 60
+    assert leader.quorum.covers(learner)
+    voter.match = 59
+    assert not leader.quorum.covers(learner)

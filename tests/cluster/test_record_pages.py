@@ -110,7 +110,7 @@ def test_a_node_that_lost_its_disk_writes_pages_of_its_own() -> None:
 
 
 def test_records_of_a_whole_snapshot_go_to_pages() -> None:
-    """As those of a node that kept all in memory before."""
+    """As on a node that kept all in memory before."""
     world = retaining(1)
     numbers = finish(world, 3 * BLOCK + 1)
     node = world["n1"]
@@ -119,7 +119,7 @@ def test_records_of_a_whole_snapshot_go_to_pages() -> None:
     assert not any(node.up.store._pages.named.values())
     world.kill("n1")
     for name in node.disk.names(Path("/pages")):
-        del node.disk._files[f"/pages/{name}"]
+        del node.disk.names_now[f"/pages/{name}"]
     world.start("n1")
     assert_results(world, numbers)
     assert page_count(node) == 3

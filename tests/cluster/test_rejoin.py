@@ -159,3 +159,84 @@ def test_a_forgetful_journal_is_not_empty_and_an_admitted_one_is_not_forgetful()
     assert not rejoining.waiting
     assert not msgspec.json.decode(machine.disk.file(DATA / "rejoins"))["waiting"]
     journal.close()
+
+
+# Files that are in the way of the leader's state
+
+WHY = "There is no room."
+
+
+def test_files_in_the_way_are_deleted_by_the_next_start() -> None:
+    machine = Machine()
+    rejoining = machine.start()
+    machine.damage()                            # files, at any rate
+    error = rejoining.delete(WHY)
+    assert isinstance(error, RejoinNeeded)
+    assert str(error).startswith(WHY)
+    assert set(FILES) < set(machine.disk.names_now)     # this process still uses them
+    after = machine.start()
+    assert not set(FILES) & set(machine.disk.names_now)
+    assert machine.folders() == set()
+    assert after.waiting
+    journal = Journal.open(Path("/journal"), machine.disk)
+    after.tell(journal)
+    assert (journal.empty, journal.forgetful, journal.deleted) == (False, True, True)
+    journal.set_voter()
+    after.tell(journal)
+    journal.close()
+    machine.damage()                            # damaged files are set aside as before
+    assert not machine.start().tell(Journal.open(Path("/other"), machine.disk))
+    assert machine.folders() == {f"damaged-{machine.now_s}"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crash_at_any_step_of_that_leaves_all_files_or_a_node_that_knows(seed: int) -> None:
+    def begin() -> tuple[Machine, Rejoin]:
+        machine = Machine()
+        rejoining = machine.start()
+        machine.damage()
+        return machine, rejoining
+
+    def go_on(machine: Machine, rejoining: Rejoin) -> None:
+        rejoining.delete(WHY)
+        machine.start()
+
+    whole, rejoining = begin()
+    begun = whole.disk.steps
+    go_on(whole, rejoining)
+    assert whole.disk.steps > begun + 5
+    for step in range(begun, whole.disk.steps):
+        machine, rejoining = begin()
+        machine.disk.crash_at = step
+        with pytest.raises(Crash):
+            go_on(machine, rejoining)
+        machine.disk.crash(random.Random(seed))
+        there = [name in machine.disk.names_now for name in FILES]
+        after = Rejoin(machine.disk, NodeSettings("n1", DATA, "", (), "test", rejoin=True), lambda: 1_700_000_000)
+        after.open(lambda: None)
+        assert after.waiting or all(there), step
+        if after.waiting:
+            assert not set(FILES) & set(machine.disk.names_now), step
+
+
+@pytest.mark.parametrize("what", ["not allowed", "too often", "no room"])
+def test_they_stay_where_that_may_or_can_not_be(what: str, caplog: pytest.LogCaptureFixture) -> None:
+    machine = Machine()
+    rejoining = machine.start(may=what != "not allowed", per_hour=1)
+    if what == "too often":
+        machine.damage()
+        rejoining = machine.start(per_hour=1)
+    machine.damage()
+    if what == "no room":
+        machine.disk.free_bytes = 0
+    assert rejoining.delete(WHY) is None
+    assert f"{WHY} The node keeps them: " in caplog.text
+    machine.disk.free_bytes = None
+    if what == "no room":
+        assert isinstance(rejoining.delete(WHY), RejoinNeeded)      # it can, once there is some
+    else:
+        before = machine.folders()
+        with pytest.raises(StorageDamaged):
+            machine.start(may=what != "not allowed", per_hour=1)
+        assert set(FILES) < set(machine.disk.names_now) or set(FILES) == set(machine.disk.names_now)
+        assert machine.folders() == before

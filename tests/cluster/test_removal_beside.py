@@ -12,7 +12,7 @@ LONG_S = 60.0
 
 
 class SluggishDisk(Disk):
-    """Removes a file when it is told that it may, or after LONG_S."""
+    """Removes a file as soon as it may, or after LONG_S."""
 
     def __init__(self) -> None:
         self.may = threading.Event()

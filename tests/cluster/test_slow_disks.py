@@ -1,4 +1,4 @@
-"""When background syncs and a second entry are used: slow disks and networks, and many commands; nothing else."""
+"""Background syncs and a second entry: used with slow disks or networks and many commands, and nowhere else."""
 
 from __future__ import annotations
 

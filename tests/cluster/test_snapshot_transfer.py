@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,8 @@ from sockpqd.cluster.raft.peer import Peer
 from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode
 from sockpqd.cluster.raft.snapshot_transfer import SnapshotTransfers
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotDamaged
+from sockpqd.cluster.storage.disk import SyncFailed
+from sockpqd.cluster.storage.errors import RejoinNeeded, StorageError
 from sockpqd.cluster.wire.messages import SnapshotChunk
 
 TERM = 7
@@ -39,8 +42,9 @@ class Source:
 class Sink:
     """A snapshot that arrives, up to an entry of the last term."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, full: Callable[[], bool]) -> None:
         self.offset = 0
+        self._full = full
         self.aborted = False
         self.error: Exception | None = None
         self._index = index
@@ -48,6 +52,8 @@ class Sink:
     def write(self, data: bytes) -> None:
         if self.error is not None:
             raise self.error
+        if self._full():
+            raise OSError(errno.ENOSPC, "full")
         self.offset += len(data)
 
     def finish(self) -> tuple[int, int]:
@@ -69,6 +75,7 @@ class Node:
         self.given: list[dict[str, Any]] = []
         self.compacted = 0
         self.scarce = 0
+        self.full = False
         self.sinks: list[Sink] = []
         self.index = 20                 # of the snapshot that arrives
         self.loads = True
@@ -89,7 +96,9 @@ class Node:
         self.store = SimpleNamespace(
             open_newest=self._open, begin_incoming=self._begin, expect=lambda sink: None, load_error="",
             lack_space=self._lack)
-        self.transfers = SnapshotTransfers(cast(Any, self.context), cast(Any, self.store))
+        self.covered = True             # what the peer has, when this node leads
+        quorum = SimpleNamespace(covers=lambda peer: self.covered)
+        self.transfers = SnapshotTransfers(cast(Any, self.context), cast(Any, self.store), cast(Any, quorum))
 
     def _open(self) -> Source | None:
         if self.cannot_open is not None:
@@ -108,7 +117,7 @@ class Node:
         self.scarce += 1
 
     def _begin(self, name: str) -> Sink:
-        self.sinks.append(Sink(self.index))
+        self.sinks.append(Sink(self.index, lambda: self.full))
         return self.sinks[-1]
 
     def _deliver(self, node: PeerNode, message: dict[str, Any]) -> None:
@@ -121,9 +130,33 @@ class Node:
         self.transfers.begin(self.peer)
         return self.peer.sending is not None
 
-    def receive(self, offset: int, length: int = 10, *, last: bool = False, number: int = 1) -> int | None:
-        chunk = SnapshotChunk(TERM, 4, 8.0, 20, number, offset, bytes(length), last, 300)
+    def receive(
+        self, offset: int, length: int = 10, *, last: bool = False, number: int = 1, covered: bool = False,
+    ) -> int | None:
+        chunk = SnapshotChunk(TERM, 4, 8.0, 20, number, offset, bytes(length), last, 300, 1234, covered)
         return self.transfers.receive_chunk(self.peer, chunk)
+
+
+class Room:
+    """The room of a node, which is not full any more once this many things are given up."""
+
+    def __init__(self, node: Node, things: int) -> None:
+        self.things = things
+        self.helps = True
+        self.asked: list[int] = []
+        self._node = node
+        node.transfers.room = self
+
+    def make_way(self) -> bool:
+        if not self.things:
+            return False
+        self.things -= 1
+        self._node.full = self.things > 0
+        return True
+
+    def give_up_state(self, size: int) -> StorageError | None:
+        self.asked.append(size)
+        return RejoinNeeded() if self.helps else None
 
 
 @pytest.fixture
@@ -178,6 +211,14 @@ class TestSending:
         node.transfers.send_chunks()
         assert [chunk.last for chunk in node.sent] == [False] * (max(-(-size // CHUNK), 1) - 1) + [True]
         assert sum(len(chunk.data) for chunk in node.sent) == size
+        assert {chunk.size for chunk in node.sent} == {size}
+
+    @pytest.mark.parametrize("covered", [True, False])
+    def test_each_chunk_says_whether_the_others_have_all_that_the_peer_has(self, covered: bool, node: Node) -> None:
+        node.covered = covered
+        node.begin()
+        node.transfers.send_chunks()
+        assert [chunk.covered for chunk in node.sent] == [covered]
 
     def test_one_that_is_not_answered_in_time_is_given_up(self, node: Node) -> None:
         node.begin()
@@ -280,6 +321,70 @@ class TestReceiving:
         node.sinks[0].error = OSError(number, "full")
         assert node.receive(10) == 0
         assert (node.sinks[0].aborted, node.peer.receiving, node.scarce) == (True, None, 1)
+
+    @pytest.mark.parametrize("offset", [0, 10])
+    def test_without_room_others_make_way_until_there_is(self, offset: int, node: Node) -> None:
+        room = Room(node, things=3)
+        if offset:
+            node.receive(0)
+        node.full = True
+        assert node.receive(offset, last=True) == 20
+        assert (room.things, node.scarce) == (0, 0)
+        assert [sink.aborted for sink in node.sinks] == [True] * (len(node.sinks) - 1) + [False]
+
+    def test_nothing_makes_way_for_lack_of_descriptors_or_a_failed_sync(self, node: Node) -> None:
+        room = Room(node, things=3)
+        for error in (OSError(errno.EMFILE, "too many files"), SyncFailed(errno.ENOSPC, "full")):
+            node.receive(0)
+            node.sinks[-1].error = error
+            assert node.receive(10) == 0
+        assert room.things == 3
+
+    def test_what_an_earlier_leader_began_to_send_is_given_up(self, node: Node) -> None:
+        other = Peer(PeerNode("q"))
+        node.context.peers["q"] = other
+        node.receive(0)
+        node.transfers.receive_chunk(other, SnapshotChunk(TERM + 1, 1, 9.0, 20, 1, 0, b"new", False, 300))
+        assert node.sinks[0].aborted
+        assert (node.peer.receiving, other.receiving is None) == (None, False)
+
+    def test_its_own_state_is_given_up_when_that_was_so_for_a_while(self, node: Node) -> None:
+        room = Room(node, things=0)
+        node.full = True
+        assert node.receive(0, covered=True) == 0
+        node.context.now += limits.NO_ROOM_FOR_STATE_S - 0.1
+        assert node.receive(0, covered=True) == 0
+        assert room.asked == []
+        node.context.now += 0.2
+        assert node.receive(0, covered=False) == 0              # the others do not have all that it has
+        assert room.asked == []
+        room.helps = False
+        assert node.receive(0, covered=True) == 0               # it may not, or it would not help
+        room.helps = True
+        with pytest.raises(RejoinNeeded):
+            node.receive(0, covered=True)
+        assert room.asked == [1234, 1234]
+        assert all(sink.aborted for sink in node.sinks)         # so that there is room to note it
+
+    @pytest.mark.parametrize("why", ["success", "long ago", "descriptors"])
+    def test_but_not_for_what_was_long_ago_or_is_no_lack_of_space(self, why: str, node: Node) -> None:
+        room = Room(node, things=0)
+        node.full = True
+        assert node.receive(0, covered=True) == 0
+        node.context.now += limits.NO_ROOM_FOR_STATE_S + 1
+        if why == "success":
+            node.full = False
+            assert node.receive(0, covered=True, last=True) == 20
+            node.index = 40
+            node.full = True
+        elif why == "long ago":
+            node.context.now += limits.NO_ROOM_KNOWN_FOR_S
+        else:
+            node.full = False
+            node.receive(0, covered=True)
+            node.sinks[-1].error = OSError(errno.EMFILE, "too many files")
+        assert node.receive(10 if why == "descriptors" else 0, covered=True) == 0
+        assert room.asked == []
 
     def test_a_disk_that_fails_ends_the_node(self, node: Node) -> None:
         node.receive(0)

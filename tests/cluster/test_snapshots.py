@@ -1,4 +1,4 @@
-"""Snapshots beside the journal: written, chosen at the start, sent, received, and loaded as the library does it."""
+"""Snapshots and the journal: written, chosen at the start, sent, received, and loaded as the library does it."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ class TestChild:
     def test_a_page_that_an_export_could_not_read_stops_the_node(
         self, real: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """The child that reads it is not the node, whose state lacks the jobs all the same."""
+        """The child that reads it is not the node, whose state still lacks the jobs."""
         monkeypatch.setattr(real.store._machine, "export", lambda users: fail(PageLost("pages-00000001: damaged")))
         node = cast(ClusterNode, SimpleNamespace(_driver=SimpleNamespace(store=real.store)))
         with pytest.raises(OSError, match="could not be written"):

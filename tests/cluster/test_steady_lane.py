@@ -259,7 +259,7 @@ def test_a_busy_leader_that_nobody_hears_steps_down(cured: bool, monkeypatch: py
         if leader.up.leadership.serving:
             leader.propose(Put("q", 0, b"x"))
         leader.up.turn()
-        world.now += 0.001
+        world.events.now += 0.001
     assert (not leader.up.replica.is_leader) is cured
 
 
@@ -280,7 +280,7 @@ def changes(world: SmallCluster, seed: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_lanes_may_change_at_any_message(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With many entries under way, a follower that is cut off and comes back, and a change of leaders."""
+    """With many entries in flight, a follower that is cut off and comes back, and a change of leaders."""
     rng = random.Random(seed)
     monkeypatch.setattr(limits, "ENTRIES_IN_FLIGHT_MAX", rng.choice((1, 8)))
     monkeypatch.setattr(limits, "ENTRY_OPERATIONS_MAX", rng.choice((1, 3)))

@@ -1,4 +1,4 @@
-"""When a journal is synced, when the loop waits for that, and which messages leave then."""
+"""Syncs of the journal: their times, the waits of the loop for them, and the messages that leave then."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ PATIENCE_S = 30.0
 
 
 class Recorded:
-    """A handshake that notes its steps, and fails if it is told to."""
+    """A handshake that records its steps, and fails on demand."""
 
     def __init__(self, steps: list[str], name: str, error: Exception | None = None) -> None:
         self._steps, self._name, self._error = steps, name, error

@@ -73,7 +73,7 @@ class Client:
 
 @pytest.mark.parametrize("chunk", [len(LARGE) * 2, 256 << 10, 5000])
 def test_openssl_holds_a_record_at_a_time_however_large_the_data_are(tmp_path: Path, chunk: int) -> None:
-    """`chunk`: so much is received at once."""
+    """`chunk`: the number of bytes received at once."""
     async def run() -> None:
         authority = Authority(tmp_path)
         files = authority.node("n1")

@@ -1,4 +1,4 @@
-"""Records without data: they are counted, wherever the input is cut, and OpenSSL gets only so many at once."""
+"""Records without data: they are counted, wherever the input is cut, and OpenSSL gets only a few at once."""
 
 from __future__ import annotations
 

@@ -34,12 +34,12 @@ def follower_loses_power(world: SmallCluster, leader: SmallNode, away: SmallNode
 
 def leader_loses_power(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
     world.kill(leader.name)
-    world._at(world.now + 2, lambda: world.start(leader.name) and None)
+    world.events.at(world.now + 2, lambda: world.start(leader.name) and None)
 
 
 def snapshot_is_replaced(world: SmallCluster, leader: SmallNode, away: SmallNode) -> None:
-    """Replace the snapshot by so many newer ones that its file is removed."""
-    world._at(world.now, lambda: snapshot_everywhere(world, [leader.name]))
+    """Replace the snapshot by newer ones until its file is removed."""
+    world.events.at(world.now, lambda: snapshot_everywhere(world, [leader.name]))
 
 
 class Transfer:
@@ -72,13 +72,13 @@ class Transfer:
         def arrive() -> None:
             if number != self._point or self.interrupted or self._now(source):
                 world.deliver(source, self._away.name, piece, connection)
-        world._at(world.now + number * GAP_S, arrive)
+        world.events.at(world.now + number * GAP_S, arrive)
 
     def _now(self, leader: str) -> bool:
         """Interrupt; returns whether the message that was to arrive now still does."""
         self.interrupted = True
         world = self._world
-        world._at(world.now, lambda: self._interrupt(world, world[leader], self._away))
+        world.events.at(world.now, lambda: self._interrupt(world, world[leader], self._away))
         return self._interrupt is snapshot_is_replaced
 
 
@@ -102,7 +102,7 @@ def history(point: int, interrupt: Interrupt) -> Transfer:
     assert bodies[:len(before)] == before
     assert bodies[-1] == b"in the end"
     assert (b"meanwhile" in bodies) or meanwhile.state != "applied"
-    left = [name for name in away.disk._files if name.endswith(".tmp")]
+    left = [name for name in away.disk.names_now if name.endswith(".tmp")]
     assert not left
     return run
 

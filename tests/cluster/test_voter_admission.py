@@ -1,4 +1,4 @@
-"""How a leader gives a node that was brought up to date the right to vote, and when a node takes it."""
+"""A leader grants the right to vote to a node that was brought up to date, and the node accepts it."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_a_start_that_takes_long_is_no_time_in_which_it_was_greeted() -> None:
     world.cut(again.name, " ".join(name for name in world.nodes if name != again.name))
     world.start(again.name)
     world.run(1)
-    world.now += limits.REENTRY_S               # it stands still
+    world.events.now += limits.REENTRY_S               # it stands still
     world.run(0.5)
     assert not again.up.transport.right.held
     world.run(limits.REENTRY_S)

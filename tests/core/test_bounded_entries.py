@@ -1,4 +1,4 @@
-"""An entry that has handed out enough is over: the rest of its operations belongs to the next one."""
+"""An entry that has handed out enough ends: the rest of its operations belongs to the next one."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Cluster:
         return reply
 
     def run(self, ran_s: float, operation: Operation = BY_FAIR) -> str:
-        """The next job runs for so long and goes back; returns its group, which is its data."""
+        """Run the next job for this time and put it back; returns its group, which is its data."""
         job = self.get(operation)
         self.do(End(job.id, How.LATER, yielded=True, ran_ms=round(ran_s * 1000)))
         return job.data.decode()

@@ -116,7 +116,7 @@ def operation(random: Random, ids: list[int]) -> Operation:
 
 
 def history(seed: int, length: int) -> list[LogEntry]:
-    """A log of so many entries; a machine that plays along tells the ids."""
+    """A log of this many entries; a machine that plays along tells the ids."""
     random, machine = Random(seed), Machine()
     now_ms, ids = 1_000_000, list[int]()
     log: list[LogEntry] = []

@@ -49,7 +49,7 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
 
 
 def batch(cluster: Cluster, count: int, policy: Policy | None = None) -> str:
-    """Take so many jobs at once; returns their data."""
+    """Take this many jobs at once; returns their data."""
     (reply,) = cluster.do(GetWith(Get(("q",)), count, policy))
     return "".join(job.data.decode() for job in reply.jobs) if isinstance(reply, HandedMany) else ""
 

@@ -45,7 +45,7 @@ def put(group: str, queue: str = "q") -> Operation:
 
 
 def groups_with_settings(count: int) -> Machine:
-    """So many groups with a LIMIT, each with a job."""
+    """This many groups with a LIMIT, each with a job."""
     machine = Machine()
     execute(machine, [ConfigureGroup(f"g{number}", limit=1) for number in range(count)])
     execute(machine, [CreateQueue("q", QueueChange(sched=Sched.GROUPS))])
@@ -54,7 +54,7 @@ def groups_with_settings(count: int) -> Machine:
 
 
 def groups_in_order(count: int) -> Machine:
-    """So many groups with two jobs, in a queue with GROUPORDER."""
+    """This many groups with two jobs, in a queue with GROUPORDER."""
     machine = Machine()
     execute(machine, [CreateQueue("q", QueueChange(sched=Sched.GROUPS, group_order=True))])
     execute(machine, [put(f"g{number}") for number in range(count)] * 2)
@@ -62,7 +62,7 @@ def groups_in_order(count: int) -> Machine:
 
 
 def jobs_of_a_paused_group(count: int) -> Machine:
-    """So many jobs of a paused group before those of another."""
+    """This many jobs of a paused group before another group's."""
     machine = Machine()
     execute(machine, [CreateQueue("q", QueueChange(sched=Sched.GROUPS)), PauseGroup("held")])
     execute(machine, [*[put("held")] * count, *[put("other")] * 100])
@@ -70,7 +70,7 @@ def jobs_of_a_paused_group(count: int) -> Machine:
 
 
 def one_group_in_many_queues(count: int) -> Machine:
-    """A group with LIMIT 1 that has a job in each of so many queues."""
+    """A group with LIMIT 1 that has a job in each of this many queues."""
     machine = Machine()
     names = [f"q{number}" for number in range(count)]
     execute(machine, [CreateQueue(name, QueueChange(sched=Sched.FAIR)) for name in names])

@@ -1,4 +1,4 @@
-"""What each operation does, case by case."""
+"""The effects of each operation, case by case."""
 
 from __future__ import annotations
 

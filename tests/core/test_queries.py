@@ -1,4 +1,4 @@
-"""What QUEUE STAT tells of the past of a queue, and how old its oldest READY job is."""
+"""The history in QUEUE STAT, and the age of a queue's oldest READY job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the daemons of nodes were away, by systemd's own lines, and whether two were away at once."""
+"""Finds out from systemd's own lines when the daemons of nodes were away, and whether two were at once."""
 
 from __future__ import annotations
 

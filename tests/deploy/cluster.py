@@ -107,7 +107,7 @@ class Cluster:
             machine.reap()
 
     def _ssh_options(self) -> str:
-        """The hosts' key is that of the image: strangers are noticed."""
+        """Return options with which ssh accepts only the image's host key."""
         host_key = (self.system / "etc/ssh/ssh_host_ed25519_key.pub").read_text()
         known = self.folder / "known_hosts"
         known.write_text("".join(f"{machine.address} {host_key}" for machine in self.machines.values()))

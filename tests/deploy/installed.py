@@ -8,9 +8,14 @@ from tests.deploy.cluster import Cluster, Run
 
 WATCHDOG_S = 15
 SECRET = "secret-of-the-tests"
+SQS_SECRET, SHOP_SECRET = "secret-of-the-front-ends", "secret-of-the-shop"
 VARIABLES = {
     "sockpqd_watchdog_s": WATCHDOG_S,
-    "sockpqd_users": {"worker": {"rights": ["put", "get"], "secret": SECRET}},
+    "sockpqd_users": {
+        "worker": {"rights": ["put", "get"], "secret": SECRET},
+        "sqs": {"rights": ["put", "get", "queue"], "secret": SQS_SECRET},
+        "shop": {"rights": ["put:shop.*", "get:shop.*", "queue:shop.*"], "secret": SHOP_SECRET},
+    },
 }
 
 

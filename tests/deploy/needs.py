@@ -1,4 +1,4 @@
-"""What the containers need of this machine."""
+"""The requirements of the containers to this machine."""
 
 from __future__ import annotations
 

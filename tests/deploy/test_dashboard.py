@@ -1,4 +1,4 @@
-"""Dashboard and alert rules name what a real node exports, and what each alert means is told in OPERATIONS.md."""
+"""Dashboard and alert rules name what a real node exports, and OPERATIONS.md explains each alert."""
 
 from __future__ import annotations
 

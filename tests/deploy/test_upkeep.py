@@ -1,4 +1,4 @@
-"""What happens to a cluster that is there: upgrades while clients work, and what systemd does about a bad node."""
+"""An existing cluster: upgrades while clients work, and systemd's treatment of a bad node."""
 
 from __future__ import annotations
 

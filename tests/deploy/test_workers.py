@@ -43,7 +43,7 @@ def send(number, seconds=0):
 
 
 class Workers:
-    """The inventory of one host with workers, and what is seen of them."""
+    """The inventory of one host with workers, and the state of these."""
 
     def __init__(self, cluster: Installed) -> None:
         self._cluster = cluster

@@ -1,6 +1,6 @@
 """The same tests with Django 6, which needs Python 3.12: `python -m tests.django.django_six`.
 
-The interpreter is that of the variable PYTHON312, or a python3.12 or newer in PATH. Into an environment in .tools it
+The interpreter is the one in the variable PYTHON312, or a python3.12 or newer in PATH. Into an environment in .tools it
 installs Django, pytest and what the client library's workers need; our packages are read from the sources.
 """
 

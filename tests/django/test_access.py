@@ -50,7 +50,7 @@ def place() -> Iterator[str]:
 
 @pytest.fixture
 def program(place: str) -> Iterator[Configure]:
-    """Make the backend that of a program: `USER` is one of PROGRAMS, or "limited"."""
+    """Let the backend act as a program: `USER` is one of PROGRAMS, or "limited"."""
     with in_cluster(place) as configure:
         yield lambda **options: configure(SECRET=SECRET, PREFIX="shop.", **options)
 

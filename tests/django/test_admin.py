@@ -13,10 +13,10 @@ from django.core import checks
 from django.core.management import call_command
 from django.test import Client as Browser
 from sockpq import Client
-from sockpq_django import reachability
 from sockpq_django.api import TaskResultDoesNotExist, TaskResultStatus
 from sockpq_django.backend import SockpqBackend
 from sockpq_django.models import OutboxRow
+from sockpq_django.operations import reachability
 
 from tests.django.conftest import Configure
 from tests.django.shop import tasks

@@ -18,7 +18,7 @@ from django.utils import timezone
 from sockpq import Busy, Client, Key, Number, OutcomeUnknown, Unavailable
 from sockpq_django.api import InvalidTask, TaskResultDoesNotExist, TaskResultStatus, signals
 from sockpq_django.backend import SockpqBackend
-from sockpq_django.queues import set_up_queues
+from sockpq_django.configuration.queues import set_up_queues
 from sockpq_django.work import processing
 from sockpq_django.work.attempt import LOSSES_MAX
 

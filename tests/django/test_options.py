@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from sockpq_django.checking import messages_of
-from sockpq_django.options import TaskOptions, task_options
+from sockpq_django.configuration.checking import messages_of
+from sockpq_django.configuration.options import TaskOptions, task_options
 
 
 def test_defaults() -> None:

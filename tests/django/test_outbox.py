@@ -19,12 +19,12 @@ from django.utils import timezone
 from sockpq import Client
 from sockpq_django.api import TaskResultDoesNotExist, TaskResultStatus
 from sockpq_django.backend import SockpqBackend
+from sockpq_django.database.rows import row_of
+from sockpq_django.database.transactions import TransactionWarning
 from sockpq_django.models import InboxMark, OutboxRelay, OutboxRow
-from sockpq_django.relaying import database_for_relay, relay_of
-from sockpq_django.rows import row_of
+from sockpq_django.operations.relaying import database_for_relay, relay_of
 from sockpq_django.tasks.names import parsed_id
 from sockpq_django.testing import run_tasks
-from sockpq_django.transactions import TransactionWarning
 from sockpq_outbox import create_tables
 
 from tests.django.conftest import Configure
@@ -260,7 +260,7 @@ def test_of_postgresql_the_relay_gets_a_url(monkeypatch: pytest.MonkeyPatch) -> 
         def get_connection_params(self) -> dict[str, Any]:
             return dict(given)
 
-    monkeypatch.setattr("sockpq_django.relaying.connections", {"pg": Connection()})
+    monkeypatch.setattr("sockpq_django.operations.relaying.connections", {"pg": Connection()})
     assert database_for_relay("pg") == "postgresql:///a%20shop?user=ann&password=p%26w&host=%2Frun%2Fpostgresql"
     del given["host"]                           # it is that of PGHOST, or the default
     assert database_for_relay("pg") == "postgresql:///a%20shop?user=ann&password=p%26w"

@@ -1,4 +1,4 @@
-"""The project of docs/DJANGO.md and that of the README, made as the pages say, on SQLite; with a worker and a relay."""
+"""The projects of docs/DJANGO.md and the README, made as the pages say, on SQLite; with a worker and a relay."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -129,3 +130,52 @@ def test_of_two_programs_the_end_of_one_is_the_end_of_both() -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+# Runs two programs, as `manage.py sockpq_worker --relay` does, that write their numbers and wait.
+TWO_PROGRAMS = """
+import os, sys
+from sockpq_django.management.commands.sockpq_worker import run_both
+program = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(3600)"]
+run_both(program, program, dict(os.environ))
+"""
+
+
+def test_both_programs_end_when_their_parent_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", TWO_PROGRAMS], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pids = [int(parent.stdout.readline()) for _ in range(2)]
+        parent.kill()
+        ended, _, _ = select.select([parent.stdout], [], [], PATIENCE_S)     # when neither has it open any more
+        if not ended:
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+        assert ended
+
+
+# Django's own configuration of logging with DEBUG, in a program whose root logger writes to standard error.
+DEBUG_LINES = """
+import logging
+logging.basicConfig(level=logging.INFO, format="root %(message)s")
+from django.conf import settings
+from django.utils.log import configure_logging
+settings.configure(DEBUG=True)
+configure_logging("logging.config.dictConfig", {})
+from sockpq_django.operations.logs import log_once
+logging.getLogger("django.tasks").info("before")
+log_once()
+logging.getLogger("django.tasks").info("after")
+"""
+
+
+def test_with_debug_a_line_of_django_is_printed_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DEBUG_LINES], capture_output=True, text=True, timeout=PATIENCE_S, check=True,
+    )
+    assert sorted(done.stderr.split("\n")) == ["", "before", "root after", "root before"]
+
+
+def test_without_another_log_the_lines_of_django_stay() -> None:
+    lines = "\n".join(line for line in DEBUG_LINES.splitlines() if "basicConfig" not in line)
+    done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert done.stderr.split() == ["before", "after"]

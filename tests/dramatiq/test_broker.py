@@ -1,4 +1,4 @@
-"""Messages in the cluster: their queues, priorities, times, and what becomes of those that fail."""
+"""Messages in the cluster: their queues, priorities and times, and the outcome of failures."""
 
 from __future__ import annotations
 

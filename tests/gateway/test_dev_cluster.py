@@ -108,6 +108,7 @@ def test_an_idle_cluster_writes_nothing_to_the_log(cluster: Running) -> None:
 
 
 def test_a_killed_leader_is_replaced_and_started_again(cluster: Running, tmp_path: Path) -> None:
+    cluster.wait_for(rf"\] starting 3 nodes, their data in {tmp_path / 'sockpqd-dev-3'}$")
     known = nodes(cluster)
     assert list(known) == ["n1", "n2", "n3"]
     leader = cluster.wait_for(r"^  (n\d) .*  leads$")[1]

@@ -1,4 +1,4 @@
-"""Nothing that a user is told names another user's things: all pages of the site, and all commands that only read."""
+"""No answer to a user names another user's things: all pages of the site, and all commands that only read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in documents for operators are those of the program: docs/SECURITY.md, OPERATIONS.md, BEANSTALKD.md."""
+"""Numbers in documents for operators match the program: docs/SECURITY.md, OPERATIONS.md, BEANSTALKD.md."""
 
 from __future__ import annotations
 

@@ -36,6 +36,10 @@ class Program:
     def _rss(self) -> int:
         return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * 4096 // MIB
 
+    def descriptors(self) -> int:
+        """Return how many files and sockets it has open."""
+        return len(os.listdir(f"/proc/{self._process.pid}/fd"))
+
     async def watch(self) -> None:
         """Measure it until cancelled, and be one of its clients. Raises OSError."""
         while True:

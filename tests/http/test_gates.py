@@ -15,7 +15,8 @@ from sockpq_http.access.peer import STATE, Peer
 from sockpq_http.access.users import UserLimits, Users
 from sockpq_http.problems.problem import Problem
 from sockpq_http.routes.takes import _handed
-from sockpq_http.server.gates import LARGE_BYTES, BodyGate, UserGate
+from sockpq_http.server.account import Account
+from sockpq_http.server.gates import LARGE_BYTES, PIECE_BYTES, AnswerGate, BodyGate, UserGate
 from sockpq_http.server.metrics import Metrics
 from starlette.types import Message, Receive, Scope, Send
 
@@ -43,7 +44,8 @@ class Exchange:
 
 
 def gate(app: Any, **limits: float) -> BodyGate:
-    return BodyGate(app, Metrics(), **{"bytes_max": 10, "all_bytes_max": 15, "timeout_s": 3600, **limits})
+    account = Account(int(limits.pop("all_bytes_max", 15)), Metrics())
+    return BodyGate(app, account, **{"bytes_max": 10, "timeout_s": 3600, **limits})     # type: ignore[arg-type]
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,6 +117,108 @@ def test_large_bodies_take_turns_and_small_ones_overtake_them() -> None:
         return [*order, *begun[len(order):]]
 
     assert asyncio.run(run()) == [LARGE_BYTES + 1, 5, LARGE_BYTES + 2]
+
+
+def test_after_a_large_body_others_get_on_for_as_long_as_it_took() -> None:
+    async def run() -> None:
+        loop: Any = asyncio.get_running_loop()
+        now = 0.0
+        loop.time = lambda: now
+        begun = 0
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            nonlocal begun, now
+            begun += 1
+            now += 0.25
+
+        async def turns() -> None:
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+        one = gate(slow, bytes_max=1 << 20, all_bytes_max=1 << 20)
+        exchanges = [Exchange([b"a" * (LARGE_BYTES + 1), b""]) for _ in range(2)]
+        large = [asyncio.create_task(passed(exchange, one)) for exchange in exchanges]
+        await turns()
+        assert begun == 1
+        now += 0.25
+        await turns()
+        assert begun == 2
+        await asyncio.gather(*large)
+        del loop.time
+
+    asyncio.run(run())
+
+
+class Reader:
+    """A client that reads so many pieces of an answer, and then no more, until it is cut off."""
+
+    def __init__(self, pieces: int) -> None:
+        self._left = pieces
+        self.cut_off = asyncio.Event()
+        self.scope: Scope = {"type": "http", "state": {STATE: Peer("a", None, self.cut_off.set)}}
+        self.received = 0
+
+    async def receive(self) -> Message:
+        raise AssertionError
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.body":
+            self.received += len(message["body"])
+            self._left -= 1
+            if self._left < 0:
+                await self.cut_off.wait()
+
+
+def test_large_answers_share_the_account_and_who_has_read_nothing_for_longest_is_cut_off() -> None:
+    async def run() -> None:
+        account = Account(6 * PIECE_BYTES, Metrics())
+        ended = 0
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            nonlocal ended
+            await send({"type": "http.response.start", "status": 200})
+            await send({"type": "http.response.body", "body": b"x" * 3 * PIECE_BYTES})
+            ended += 1
+
+        async def answer(pieces: int) -> tuple[Reader, asyncio.Task[None]]:
+            reader = Reader(pieces)
+            task = asyncio.create_task(AnswerGate(app, account)(reader.scope, reader.receive, reader.send))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return reader, task
+
+        first, first_task = await answer(1)
+        second, second_task = await answer(0)
+        assert ended == 2                           # requests have given their places back
+        assert account.has_room(PIECE_BYTES)        # 2 pieces of the first are left, and all of the second
+        assert not account.has_room(PIECE_BYTES + 1)
+        assert not first.cut_off.is_set()
+        third, third_task = await answer(9)
+        assert first.cut_off.is_set()
+        assert not second.cut_off.is_set()
+        await first_task
+        await third_task
+        assert third.received == 3 * PIECE_BYTES
+        assert account.has_room(3 * PIECE_BYTES)
+        assert not account.has_room(3 * PIECE_BYTES + 1)
+        second.cut_off.set()
+        await second_task
+        assert account.has_room(6 * PIECE_BYTES)
+
+    asyncio.run(run())
+
+
+def test_one_answer_may_be_larger_than_the_account() -> None:
+    async def run() -> int:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.body", "body": b"x" * 3 * PIECE_BYTES})
+
+        reader = Reader(9)
+        await AnswerGate(app, Account(PIECE_BYTES, Metrics()))(reader.scope, reader.receive, reader.send)
+        assert not reader.cut_off.is_set()
+        return reader.received
+
+    assert asyncio.run(run()) == 3 * PIECE_BYTES
 
 
 class Opened:

@@ -9,10 +9,11 @@ import httpx
 import pytest
 from sockpq import Client
 from sockpq.testing import Server
-from sockpq_http.idempotency.marker import QUEUE
+from sockpq_http.idempotency.marker import KEYS_MAX, QUEUE
 
 from tests.http.door import Door
 from tests.http.test_jobs import put, take
+from tests.waiting import until
 
 
 def keyed(web: httpx.Client, method: str, path: str, key: str, body: Any = None) -> httpx.Response:
@@ -133,6 +134,53 @@ def test_a_key_is_refused_for_another_request(web: httpx.Client, path: str, firs
         assert (other.status_code, other.json()["type"]) == (422, "urn:sockpq:problem:key-used")
     assert keyed(web, "POST", path, "k", first).json()["replayed"] is True
     assert [job["text"] for job in take(web, "mail", count=9)] == ["1"]
+
+
+def test_a_key_is_refused_for_another_request_after_its_job_has_ended(web: httpx.Client) -> None:
+    path = "/v1/queues/mail/jobs"
+    number = keyed(web, "POST", path, "k", {"text": "1"}).json()["number"]
+    (job,) = take(web, "mail")
+    web.post(f"/v1/jobs/{job['id']}/done")
+    for _ in range(2):
+        assert keyed(web, "POST", path, "k", {"text": "2"}).status_code == 422
+        again = keyed(web, "POST", path, "k", {"text": "1"})
+        assert (again.json(), again.headers["idempotency-replayed"]) == (
+            {"replayed": True, "outcome": "new", "number": number}, "true")
+    assert take(web, "mail") == []
+
+
+def test_a_job_has_no_header_for_its_key(web: httpx.Client) -> None:
+    keyed(web, "POST", "/v1/queues/mail/jobs", "k", {"text": "1"})
+    (job,) = take(web, "mail")
+    assert "headers" not in job
+
+
+def test_a_key_may_be_used_for_another_request_once_it_is_forgotten(http_node: Server, web: httpx.Client) -> None:
+    """Marker, fingerprint and key are forgotten together, so a key begins again as a whole."""
+    path = "/v1/queues/mail/jobs"
+    with Door(http_node.address, idempotency_s=1.0) as door, door.client() as there:
+        for text in ("1", "2"):
+            until(lambda: keyed(there, "POST", path, "k", {"text": text}).json().get("outcome") == "new"  # noqa: B023
+                  and len(take(web, "mail")) == 1, f"{text} is put")
+
+
+def test_an_operator_decides_how_many_keys_the_markers_have(web: httpx.Client, http_node: Server) -> None:
+    def room() -> str:
+        found: str = web.get(f"/v1/queues/{QUEUE}/config").json()["settings"]["dedup_max"]
+        return found
+
+    with Door(http_node.address) as other, other.client() as there:
+        assert keyed(there, "POST", "/v1/queues/mail/jobs", "k1", {"text": "x"}).status_code == 201
+    assert room() == str(KEYS_MAX)
+    web.patch(f"/v1/queues/{QUEUE}/config", json={"dedup_max": 1})
+    try:
+        with Door(http_node.address) as other, other.client() as there:
+            full = keyed(there, "POST", "/v1/queues/mail/jobs", "k2", {"text": "x"})
+        assert room() == "1"
+    finally:
+        web.patch(f"/v1/queues/{QUEUE}/config", json={"dedup_max": KEYS_MAX})
+    assert (full.status_code, full.json()["reason"]) == (503, "Queue Full")
+    assert f"PATCH /v1/queues/{QUEUE}/config" in full.json()["detail"]
 
 
 def test_headers_and_parameters_of_a_raw_body_belong_to_the_request(web: httpx.Client) -> None:

@@ -13,13 +13,15 @@ import pytest
 from sockpq.testing import Server
 
 from tests.http.door import Door
-from tests.packaging.blocks import blocks
+from tests.packaging.blocks import ROOT, blocks
 from tests.waiting import PATIENCE_S
 
 PAGE = "docs/HTTP.md"
 HERE = "localhost:8080"
 
-pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("curl") and shutil.which("jq")), reason="there is no curl, or no jq",
+)
 
 
 @pytest.fixture
@@ -57,3 +59,10 @@ def test_each_example_has_the_answer_that_the_page_shows(fresh: Door, tmp_path: 
         )
         pattern = ".*".join(re.escape(part) for part in expected.split(".."))
         assert re.fullmatch(pattern, done.stdout.strip(), re.DOTALL), f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_page_names_the_programs_of_the_system_that_it_uses() -> None:
+    used = {word for command, _ in steps() for word in re.findall(r"(?:^|[|] |\$\()(\w+) -", command)}
+    assert used == {"curl", "jq"}
+    (named,) = re.findall(r"`apt install ([\w ]+)`", (ROOT / PAGE).read_text("utf-8"))
+    assert used <= set(named.split())

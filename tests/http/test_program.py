@@ -48,8 +48,38 @@ def test_it_serves_until_a_signal(http_node: Server) -> None:
         lines = program.stderr.read().splitlines()
     assert lines == [
         "WARNING 100 connections at most, as this process may open 200 files only",
-        f"INFO listening on 127.0.0.1:{port}", "INFO stopping: not ready from now on",
+        f"INFO listening on 127.0.0.1:{port}", "INFO the cluster answers", "INFO stopping: not ready from now on",
     ]
+
+
+def test_it_says_that_the_cluster_does_not_answer_and_ends_at_once_at_a_second_signal() -> None:
+    port, nobody = free_port(), free_port()
+    line = [PROGRAM, "serve", "--listen", f"127.0.0.1:{port}", "--servers", f"127.0.0.1:{nobody}", "--drain", "600"]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr
+        told = [program.stderr.readline() for _ in range(2)]
+        assert sorted(told)[0] == f"INFO listening on 127.0.0.1:{port}\n"
+        warning = sorted(told)[1]
+        assert warning.startswith("WARNING the cluster does not answer: ")
+        assert "nobody listens there" in warning
+        assert warning.endswith(": requests get 503 until it does\n")
+        program.send_signal(signal.SIGTERM)
+        assert program.stderr.readline() == "INFO stopping: not ready from now on\n"
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(PATIENCE_S) == 0
+        assert program.stderr.read() == ""
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(http_node: Server) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run(
+            [PROGRAM, "serve", "--listen", address, "--servers", http_node.address], capture_output=True, text=True,
+            timeout=PATIENCE_S, check=False,
+        )
+    assert done.returncode == 1
+    assert f"Error: cannot listen on {address}: Address already in use; --listen names another address\n" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_page_has_every_option_with_its_default() -> None:

@@ -28,6 +28,7 @@ class Files:
         authority = trustme.CA()
         issued = authority.issue_cert("127.0.0.1")
         issued.cert_chain_pems[0].write_to_path(self.certificate)
+        self.key.touch(0o600)
         issued.private_key_pem.write_to_path(self.key)
         context = ssl.create_default_context()
         authority.configure_trust(context)
@@ -100,3 +101,27 @@ def test_files_that_are_no_certificate_are_refused(files: Files) -> None:
         Certificate(str(files.certificate), str(files.key))
     with pytest.raises(CertificateError, match="No such file"):
         Certificate(str(files.certificate.with_name("none.pem")), str(files.key))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_a_key_that_others_may_read_is_refused(files: Files, mode: int) -> None:
+    files.issue()
+    files.key.chmod(mode)
+    with pytest.raises(CertificateError, match=rf"key\.pem may be read or changed by others \(mode {mode:04o}\)"):
+        Certificate(str(files.certificate), str(files.key))
+    files.key.chmod(0o400)
+    Certificate(str(files.certificate), str(files.key))
+
+
+def test_a_new_key_that_others_may_read_is_not_used(files: Files, caplog: pytest.LogCaptureFixture) -> None:
+    files.issue()
+    certificate = Certificate(str(files.certificate), str(files.key))
+    newest = certificate._newest
+    files.issue()
+    files.key.chmod(0o644)
+    certificate.refresh()
+    assert certificate._newest is newest
+    assert "may be read or changed by others" in caplog.text
+    files.key.chmod(0o600)
+    certificate.refresh()
+    assert certificate._newest is not newest

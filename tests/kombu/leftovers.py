@@ -1,8 +1,8 @@
-"""What killed programs and remote control leave in the cluster.
+"""Counts what killed programs and remote control leave in the cluster.
 
     python -m tests.kombu.leftovers [--killed 100] [--asks 1000]
 
-Programs that have a queue of their own, a message in work and a question under way are killed at once; a program asks
+Programs that have a queue of their own, a message in work and an open question are killed at once; a program asks
 what Celery's `inspect` asks, with a connection of its own each time. Printed is what is there and was not before, and
 how long it stays: queues, bindings, sessions, jobs.
 """
@@ -85,7 +85,7 @@ def _live(url: str, number: int, ready: Any) -> None:
 
 @contextlib.contextmanager
 def programs(servers: Sequence[str], count: int) -> Iterator[None]:
-    """So many of them; all have what they need, and are killed at the end."""
+    """This many programs; all have what they need, and are killed at the end."""
     url = ";".join(f"sockpq://{server}/{VHOST}" for server in servers)
     processes = multiprocessing.get_context("fork")
     ready = processes.Semaphore(0)

@@ -1,4 +1,4 @@
-"""Who may connect: TLS by the scheme, users and their rights, and a wrong secret, which is never tried again."""
+"""Access: TLS by the scheme, users and their rights, and a wrong secret, which is never tried again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from sockpq import AuthError
 from devcluster.authority import Authority
 from devcluster.cluster import LocalCluster
 from sockpqd.gateway.auth import scrypt
-from tests.client.fake_server import FakeCluster
-from tests.client.fake_users import FakeUsers
+from tests.client.memory_cluster import MemoryCluster
 
 USER, SECRET = "shop", "of-the-shop"
 
@@ -68,15 +67,14 @@ def test_a_wrong_secret_is_not_tried_again(place: str, authority: Authority) -> 
 
 
 def test_a_secret_in_a_file_may_be_replaced(tmp_path: Path) -> None:
-    users = FakeUsers({"ann": "old-secret-of-ann"})
     file = tmp_path / "secret"
     file.write_text("old-secret-of-ann\n")
-    with FakeCluster(2, users=users) as cluster:
+    with MemoryCluster(2, users={"ann": "old-secret-of-ann"}) as cluster:
         url = f"sockpq://ann@{cluster.addresses[0]}/"
         connection = kombu.Connection(url, transport_options={"secret_file": str(file)})
         client = connection.transport.link.client
         client.put("q", b"before")
-        users.in_file["ann"] = "new-secret-of-ann"
+        cluster.change_users({"ann": "new-secret-of-ann"})
         file.write_text("new-secret-of-ann\n")
         cluster.lead(cluster.servers[1])
         client.put("q", b"after")

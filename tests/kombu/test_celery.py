@@ -115,7 +115,7 @@ def test_the_body_of_a_chord_is_called_once_though_the_worker_dies_behind_the_la
 def test_a_warm_shutdown_ends_what_was_begun_and_gives_back_the_rest(
     app: Celery, cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    """Celery keeps only those that a process has said to have begun; one on its way there runs, and comes again."""
+    """Celery keeps only tasks that a process has reported as begun; one on its way there runs, and comes again."""
     go, out, log = tmp_path / "go", tmp_path / "out", tmp_path / "w.log"
     with worker(app, log, "-c", "1", "--loglevel", "debug") as running:
         project.hold.delay(str(go))

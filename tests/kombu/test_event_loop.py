@@ -56,7 +56,7 @@ class Program:
         self.longest_cpu_s = max(self.longest_cpu_s, time.thread_time() - worked)
 
     def turns(self, seconds: float) -> None:
-        """Turns for so long."""
+        """Turn the loop for this time."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self.turn()

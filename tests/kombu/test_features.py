@@ -1,4 +1,4 @@
-"""What Celery ties to the names of brokers, and has here as well."""
+"""Features that Celery ties to the names of brokers, and that work here as well."""
 
 from __future__ import annotations
 

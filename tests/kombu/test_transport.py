@@ -1,4 +1,4 @@
-"""The transport against a real server: what becomes of messages, queues and bindings, and what is left behind."""
+"""The transport against a real server: the outcome of messages, queues and bindings, and what is left behind."""
 
 from __future__ import annotations
 

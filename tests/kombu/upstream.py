@@ -19,7 +19,7 @@ Upstream = dict[int, Future["subprocess.CompletedProcess[str]"]]    # by the num
 
 
 def run(nodes: int) -> subprocess.CompletedProcess[str]:
-    """Run them with a cluster of so many nodes."""
+    """Run them with a cluster of this many nodes."""
     with LocalCluster(nodes) as cluster:
         leader = cluster.server(cluster.wait_for_leader())
         environment = {

@@ -1,4 +1,4 @@
-"""What must hold in every state of the model: the promises of spec/cluster 2.1, and what Raft's proof rests on."""
+"""The invariants of the model: the promises of spec/cluster 2.1, and what Raft's proof rests on."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class VoteInTermsOfOthers(Copies):
 
 
 class AcknowledgeInEarlierTerms(Copies):
-    """A node that was started acknowledges entries in a term before those of the others."""
+    """A node that was started acknowledges entries in a term before the others' terms."""
 
     def greeted_term(self, node: Node, term: int) -> Node:
         return node

@@ -1,4 +1,4 @@
-"""What nodes may do: elections, the log, commits, and what a crash leaves (spec/cluster 2, 4, 8).
+"""The rules of nodes: elections, the log, commits, and what a crash leaves (spec/cluster 2, 4, 8).
 
 Each method that begins with `may_`, or that a step asks, is one rule; mistakes.py replaces them one at a time. A step
 returns the state after it, or None where the rules forbid it. So the search (search.py) asks for all steps of a state,

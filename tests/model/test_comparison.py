@@ -1,4 +1,4 @@
-"""What simulated nodes do, which are the product, is what the model allows; without a cure it is not (spec/model 4)."""
+"""Simulated nodes, which are the product, do what the model allows; without a cure they do not (spec/model 4)."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _judged(
 
 
 def _check_unchanged(todo: Iterable[tuple[str, Mutant]], copy: Path) -> None:
-    """Places of mutants are those of the copy."""
+    """Places of mutants match the copy."""
     for module in {module for module, _ in todo}:
         if (copy / module).read_bytes() != (ROOT / module).read_bytes():
             raise click.ClickException(f"{module} has just been changed: start again")

@@ -62,11 +62,10 @@ class Collected(Process):
         return self.ask({"learn": True})
 
     def judge(self, module: str, line: int, source: bytes, tests: Iterable[str], *, long: bool = True) -> Ended:
-        """Run the tests of these files with another source of a module, of which this line differs.
+        """Run the tests of these files with a changed `source` of a module, whose `line` differs.
 
-        Only the first of them without `long`, for a list of what may survive.
-
-        The answer's `how` is `import` when it is no function that differs.
+        Without `long` run only the first of them, to list mutants that may survive. The answer's `how` is `import` if
+        the change is outside functions.
         """
         return self.ask({"module": module, "line": line, "source": source.decode(), "tests": list(tests), "long": long})
 

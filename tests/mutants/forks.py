@@ -109,7 +109,7 @@ def _run(program: list[str], limit_s: float) -> Ended:
 
 
 def in_fork(work: Callable[[], None], wait_s: float = 0.0) -> Ended:
-    """Do the work in a fork of this process, for so long at most, 0 for as long as it takes."""
+    """Do the work in a fork of this process, for this many seconds at most, 0 for as long as it takes."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         pid = os.fork()
         if pid == 0:

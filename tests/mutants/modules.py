@@ -1,4 +1,4 @@
-"""Which modules are mutated, and the tests of each: in one process, the quickest first."""
+"""The modules that are mutated, and the tests of each: in one process, the quickest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the mutants: results of all sittings, the survivors that are equivalent, and a report of both."""
+"""The known mutants: results of all sittings, the survivors that are equivalent, and a report of both."""
 
 from __future__ import annotations
 

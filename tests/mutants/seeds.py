@@ -1,4 +1,4 @@
-"""`python -m tests.mutants.seeds 60`: so many seeds of the simulation, ending with code 1 at the first red one."""
+"""`python -m tests.mutants.seeds 60`: that many seeds of the simulation, ending with code 1 at the first red one."""
 
 from __future__ import annotations
 

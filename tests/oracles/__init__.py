@@ -1,1 +1,1 @@
-"""What judges runs of several kinds."""
+"""Oracles for runs of several kinds."""

@@ -125,5 +125,5 @@ def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     import sys
 
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(UnknownDatabase, match="the relay needs psycopg"):
+    with pytest.raises(UnknownDatabase, match=r"psycopg is needed for this database: pip install 'psycopg\[binary\]'"):
         source_of("postgresql://x/y").open(1.0)

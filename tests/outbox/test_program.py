@@ -81,28 +81,33 @@ def test_status_and_retries(sqlite_file: Path) -> None:
     connection.close()
     url = f"sqlite:///{sqlite_file}"
     text = pqoutbox("status", url).output
-    assert re.match(r"2 rows wait, the oldest for [\d.]+ s; 0 are in a batch; 1 were refused\n  mail: 2 wait\n", text)
+    assert re.match(r"2 rows wait, the oldest for [\d.]+ s; 0 in a batch; 1 refused\n  mail: 2 wait\n", text)
     assert text.endswith(": JobExists: 409\n")
     found = json.loads(pqoutbox("status", "--json", SOCKPQ_OUTBOX_DATABASE=url).output)
     assert (found["waiting"], found["failed"], found["queues"]) == (2, 1, {"mail": 2})
     assert found["failures"] == [{"id": 2, "queue": "mail", "failed": 5.0, "error": "JobExists: 409"}]
     assert pqoutbox("retry-failed", url, "--queue", "other").output == "0 rows wait again\n"
-    assert pqoutbox("retry-failed", url).output == "1 rows wait again\n"
+    assert pqoutbox("retry-failed", url).output == "1 row waits again\n"
 
 
 def test_rows_of_the_past_are_forgotten(sqlite_file: Path) -> None:
     put(sqlite_file, "1", "2")
     url = f"sqlite:///{sqlite_file}"
-    assert pqoutbox("forget-before", url, "5", "--yes").output == "0 rows are removed\n"
+    assert pqoutbox("forget-before", url, "5", "--yes").output == "0 rows removed\n"
     result = CliRunner().invoke(main, ["forget-before", url, "2126-01-01T00:00:00+00:00"], input="n\n")
     assert result.exit_code == 1
-    assert pqoutbox("forget-before", url, "2126-01-01T00:00:00+00:00", "--yes").output == "2 rows are removed\n"
+    assert pqoutbox("forget-before", url, "2126-01-01T00:00:00+00:00", "--yes").output == "2 rows removed\n"
     assert "Invalid isoformat string" in pqoutbox("forget-before", url, "soon", "--yes", code=1).output
 
 
 def test_mistakes_are_explained(tmp_path: Path) -> None:
     assert "a database at oracle://" in pqoutbox("status", "oracle://x", code=1).output
-    assert "no such table" in pqoutbox("status", f"sqlite:///{tmp_path / 'empty.db'}", code=1).output
+    file = tmp_path / "empty.db"
+    for command in ("status", "doctor", "retry-failed"):
+        assert f"Error: there is no file {file}: " in pqoutbox(command, f"sqlite:///{file}", code=1).output
+    assert not file.exists()            # SQLite would have made one of a mistyped name
+    file.touch()
+    assert "no such table" in pqoutbox("status", f"sqlite:///{file}", code=1).output
     assert "needs HOST:PORT" in pqoutbox("relay", "sqlite:///x.db", "--metrics", "90", code=2).output
 
 
@@ -128,11 +133,11 @@ def test_the_doctor(client: Client, own_server: Server, sqlite_file: Path, tmp_p
     client.queue_create("mail")
     client.queue_pause("mail", "in")
     text = pqoutbox("doctor", url, *servers, code=1).output
-    assert "!! 1 rows wait, the oldest for 36" in text
-    assert "!! 1 rows wait for mail: it is paused" in text
-    assert "!! the cluster has refused 1 rows for good" in text
+    assert "!! 1 row waits, the oldest for 36" in text
+    assert "!! 1 row waits for mail: it is paused" in text
+    assert "!! the cluster has refused 1 row for good" in text
     client.queue_delete("mail")
-    assert "!! 1 rows wait for mail: " in pqoutbox("doctor", url, *servers, code=1).output
+    assert "!! 1 row waits for mail: " in pqoutbox("doctor", url, *servers, code=1).output
     held.change(data="of_another h.1")
     assert "of the outbox of another database" in pqoutbox("doctor", url, *servers, code=1).output
     assert "the cluster does not answer" in pqoutbox("doctor", url, "--servers", "127.0.0.1:1", code=1).output

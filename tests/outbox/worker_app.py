@@ -29,7 +29,7 @@ def effect(text: str) -> None:
 
 @app.handler("raw")
 def raw(job: Job) -> None:
-    """Make an effect whose mark goes with the DONE, which is said here."""
+    """Make an effect whose mark goes with the DONE, which is sent here."""
     connection = shop()
     with inbox.once(connection, job, exact=True) as first:
         if first:

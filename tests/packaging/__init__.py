@@ -1,1 +1,1 @@
-"""What users install: distributions, units, containers, manuals."""
+"""The things that users install: distributions, units, containers, manuals."""

@@ -137,7 +137,7 @@ def test_a_program_runs_as_it_stands(block: Block, server: Server, tmp_path: Pat
 # lines for a shell
 
 def make(words: list[str]) -> None:
-    """The target and the variables are those of the Makefile."""
+    """Check that the Makefile has the target and the variables."""
     makefile = (ROOT / "Makefile").read_text()
     for word in words[1:]:
         name, sign, _ = word.partition("=")

@@ -116,7 +116,9 @@ def test_each_says_how_it_is_used_and_when_nobody_listens(tmp_path: Path) -> Non
             folder = tmp_path / name
             folder.mkdir()
             for arguments, code, said in (([], 64, "usage: "), ([server, "steal", "q", "1"], 64, "usage: "),
-                                          ([server, "work", "q", "1"], 1, "no server answers")):
+                                          ([server, "work", "q"], 64, "usage: "),
+                                          ([server, "work", "q", "two"], 64, "usage: "),
+                                          ([server, "work", "q", "1"], 1, f"no server answers at {server}")):
                 running.append((name, code, said, subprocess.Popen(
                     [*command(name, folder), *arguments], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                 )))

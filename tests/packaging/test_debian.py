@@ -1,4 +1,4 @@
-"""What the Debian package is made of: versions, the locked requirements, its scripts."""
+"""The parts of the Debian package: versions, the locked requirements, its scripts."""
 
 from __future__ import annotations
 

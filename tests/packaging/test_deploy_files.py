@@ -1,4 +1,4 @@
-"""The units and the container files: what can be said of them without a service manager and a registry."""
+"""The units and the container files, as far as they can be checked without a service manager and a registry."""
 
 from __future__ import annotations
 

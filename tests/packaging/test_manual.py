@@ -1,4 +1,4 @@
-"""The man pages and completions in the repository are those of the programs."""
+"""The man pages and completions in the repository match the programs."""
 
 from __future__ import annotations
 

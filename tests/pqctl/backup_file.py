@@ -1,4 +1,4 @@
-"""A snapshot as a server sends it, for fake servers."""
+"""A snapshot as a server sends it, made by hand."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl import settings
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +21,8 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPa
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
-    with FakeCluster() as cluster:
+def cluster() -> Iterator[MemoryCluster]:
+    with MemoryCluster() as cluster:
         yield cluster
 
 

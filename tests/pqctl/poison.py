@@ -1,4 +1,4 @@
-"""A proxy in front of a real server that puts into its answers what would act on a terminal."""
+"""A proxy in front of a real server that adds control sequences of terminals to its answers."""
 
 from __future__ import annotations
 

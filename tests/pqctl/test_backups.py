@@ -16,7 +16,8 @@ from sockpq import Client
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, INTERRUPTED, REFUSED, UNREACHED
 from sockpqd.pqctl.snapshot_file import users_in
-from tests.client.fake_server import FakeCluster, Fault
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.backup_file import CLUSTER, snapshot
 from tests.pqctl.running import Terminal, ask, run
 from tests.waiting import until
@@ -31,7 +32,7 @@ def node() -> Iterator[LocalCluster]:
         yield node
 
 
-def lines(cluster: FakeCluster, verb: str) -> list[str]:
+def lines(cluster: MemoryCluster, verb: str) -> list[str]:
     return [line for server in cluster.servers for line in server.received if line.startswith(verb)]
 
 
@@ -112,12 +113,12 @@ def test_a_node_can_be_asked_when_no_majority_is_left(tmp_path: Path, capsys: py
 
 
 def test_old_ones_of_this_cluster_are_thinned_and_nothing_else(
-    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    cluster: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
     others = {"sockpqd-ffffffff-20200101T000000.000Z.snapshot", "notes", "sockpqd-01234567-20200101.snapshot"}
     for name in others:
         (tmp_path / name).touch()
-    cluster.snapshot = snapshot()
+    cluster.show_snapshot(snapshot())
     made = []
     for _ in range(4):
         code, told = ask(capsys, cluster.addresses, "backup", str(tmp_path), "--keep", "2")
@@ -128,16 +129,16 @@ def test_old_ones_of_this_cluster_are_thinned_and_nothing_else(
 
 
 def test_a_snapshot_that_came_damaged_is_not_kept(
-    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    cluster: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
-    cluster.snapshot = snapshot()[:-1] + b"x"
+    cluster.show_snapshot(snapshot()[:-1] + b"x")
     code, told = ask(capsys, cluster.addresses, "backup", str(tmp_path))
     assert (code, "is damaged: its checksum is wrong" in told["message"], os.listdir(tmp_path)) == (
         FILE_ERROR, True, [])
 
 
 def test_an_answer_that_breaks_off_leaves_no_file(
-    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    cluster: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
     for server in cluster.servers:
         server.fail("SNAPSHOT", Fault.HALF_ANSWER)
@@ -146,7 +147,7 @@ def test_an_answer_that_breaks_off_leaves_no_file(
 
 
 def test_nothing_is_left_when_the_disk_fails(
-    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    cluster: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     synced: list[str] = []
 
@@ -154,7 +155,7 @@ def test_nothing_is_left_when_the_disk_fails(
         synced.append(os.readlink(f"/proc/self/fd/{file}"))
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    cluster.snapshot = snapshot()
+    cluster.show_snapshot(snapshot())
     monkeypatch.setattr(os, "fsync", fsync)
     code, out, err = run(capsys, "--servers", cluster.addresses[0], "backup", str(tmp_path))
     assert (code, out, err) == (FILE_ERROR, "", f"cannot write to {tmp_path}: No space left on device\n")
@@ -162,7 +163,7 @@ def test_nothing_is_left_when_the_disk_fails(
 
 
 def test_the_file_gets_its_name_after_its_bytes_are_on_disk_and_then_the_directory_is_synced(
-    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    cluster: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[str] = []
     fsync, replace = os.fsync, os.replace
@@ -175,7 +176,7 @@ def test_the_file_gets_its_name_after_its_bytes_are_on_disk_and_then_the_directo
         calls.append("name")
         replace(old, new)
 
-    cluster.snapshot = snapshot()
+    cluster.show_snapshot(snapshot())
     monkeypatch.setattr(os, "fsync", note_sync)
     monkeypatch.setattr(os, "replace", note_replace)
     assert run(capsys, "--servers", cluster.addresses[0], "backup", str(tmp_path))[0] == DONE
@@ -203,7 +204,7 @@ GOOD = snapshot(rest=b"x" * 5000)
     *[GOOD[:at] + bytes([GOOD[at] ^ 1]) + GOOD[at + 1:] for at in (0, 9, 13, 20, 60, 2000, len(GOOD) - 1)],
 ], ids=lambda data: f"{len(data)} bytes")
 def test_a_file_that_is_not_whole_is_told_and_changes_nothing(
-    data: bytes, cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    data: bytes, cluster: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "state"
     file.write_bytes(data)
@@ -214,23 +215,25 @@ def test_a_file_that_is_not_whole_is_told_and_changes_nothing(
 
 
 def test_what_the_servers_refuse_changes_nothing(
-    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    cluster: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "state"
     file.write_bytes(snapshot())
     code, told = ask(capsys, cluster.addresses, "restore", str(file), "--yes")
     assert (code, told["error"]) == (REFUSED, "refused")
-    cluster.snapshot = snapshot()
+    with Client(cluster.addresses) as client:
+        state = client.snapshot()
+    file.write_bytes(state)
     code, told = ask(capsys, cluster.addresses, "restore", str(file), "--yes")
-    assert (code, told["restored"], told["bytes"]) == (DONE, True, len(cluster.snapshot))
+    assert (code, told["restored"], told["bytes"]) == (DONE, True, len(state))
 
 
 def test_dry_run_asks_nothing_and_changes_nothing(
-    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    cluster: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "state"
     file.write_bytes(snapshot())
-    cluster.snapshot = snapshot()
+    cluster.show_snapshot(snapshot())
     code, out, _ = run(capsys, "--servers", cluster.addresses[0], "restore", str(file), "--dry-run")
     assert (code, "Nothing was done." in out, lines(cluster, "CLONE")) == (DONE, True, [])
 
@@ -245,7 +248,7 @@ def test_a_level_that_the_cluster_does_not_have_yet_is_told(
 
 
 @pytest.mark.parametrize(("keys", "code"), [("n\n", REFUSED), ("\n", REFUSED), ("\x03", INTERRUPTED)])
-def test_without_a_yes_nothing_is_restored(keys: str, code: int, cluster: FakeCluster, tmp_path: Path) -> None:
+def test_without_a_yes_nothing_is_restored(keys: str, code: int, cluster: MemoryCluster, tmp_path: Path) -> None:
     file = tmp_path / "state"
     file.write_bytes(snapshot())
     terminal = Terminal(cluster.addresses, "restore", str(file))
@@ -268,11 +271,12 @@ def peak_bytes(*arguments: str) -> int:
     return int(ended.stderr.split()[-2]) * 1024
 
 
-def test_neither_way_holds_the_state_in_memory(cluster: FakeCluster, tmp_path: Path) -> None:
+def test_neither_way_holds_the_state_in_memory(cluster: MemoryCluster, tmp_path: Path) -> None:
     servers = ["--servers", cluster.addresses[0], "--timeout", "200"]
     peaks = []
     for size in (MIB, 60 * MIB):        # twice what is allowed
-        cluster.snapshot = snapshot(rest=size.to_bytes(4, "big") + bytes(size))       # one long frame
+        cluster.show_snapshot(snapshot(rest=size.to_bytes(4, "big") + bytes(size)))      # one long frame
+        cluster.say("CLONE", b"200 OK\r\n")
         folder = tmp_path / str(size)
         folder.mkdir()
         back = peak_bytes("backup", str(folder), *servers)
@@ -282,7 +286,7 @@ def test_neither_way_holds_the_state_in_memory(cluster: FakeCluster, tmp_path: P
 
 
 def test_a_restore_that_is_refused_says_so(
-    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    cluster: MemoryCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "state"
     file.write_bytes(snapshot())

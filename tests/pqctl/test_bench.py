@@ -15,7 +15,8 @@ from sockpqd.pqctl.actions.benchmark.drain import drain
 from sockpqd.pqctl.actions.benchmark.load import LoadPart
 from sockpqd.pqctl.actions.benchmark.load import run as run_part
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
-from tests.client.fake_server import FakeCluster, Fault
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import ask, run, start
 from tests.waiting import until
 
@@ -85,7 +86,7 @@ def test_a_queue_is_drained_of_waiting_and_running_jobs_and_no_other_is_touched(
         assert drain(client, "other") == 0
 
 
-def test_what_cannot_be_drained_is_not_called_gone(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_drained_is_not_called_gone(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sockpqd.pqctl.actions.benchmark.drain.PAUSE_S", 0.01)
     with Client(cluster.addresses, timeout=0.2) as client:
         client.put("own", b"x")
@@ -94,7 +95,7 @@ def test_what_cannot_be_drained_is_not_called_gone(cluster: FakeCluster, monkeyp
 
 
 def test_jobs_nobody_can_count_are_not_called_one(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sockpqd.pqctl.actions.benchmark.load.drain", lambda *_: None)
     arguments = ("--servers", cluster.addresses[0], "bench", "--seconds", "0.1", "--connections", "1")
@@ -105,13 +106,13 @@ def test_jobs_nobody_can_count_are_not_called_one(
                   f"`pqctl queue stat {told['queue']}`\n"
 
 
-def test_without_a_leader_it_does_not_begin(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_leader_it_does_not_begin(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.lead(None)
     assert ask(capsys, cluster.addresses, "bench", "--timeout", "0.3")[0] == UNREACHED
     assert cluster.executed == []
 
 
-def test_calls_that_fail_are_counted_and_told(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calls_that_fail_are_counted_and_told(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.servers[0].fail("PUT", Fault.TOO_LARGE, Fault.TOO_LARGE)
     arguments = ("bench", "--seconds", "0.2", "--connections", "1")
     code, told = ask(capsys, cluster.addresses, *arguments)

@@ -16,7 +16,8 @@ from sockpqd.gateway.main import DEFAULT_FILE
 from sockpqd.pqctl.doctor import cluster_checks, files, machine_checks
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check, exit_code
 from sockpqd.pqctl.health import Health, assess
-from tests.client.fake_server import FakeCluster, Fault
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import ask, run
 from tests.pqctl.test_health import line, no_view, view, with_learner
 from tests.waiting import until
@@ -100,16 +101,16 @@ def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(check["advice"] for check in told["checks"])
 
 
-def test_rubbish_is_a_failure_and_no_traceback(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rubbish_is_a_failure_and_no_traceback(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.servers[2].fail("CLUSTER", Fault.RUBBISH, Fault.RUBBISH)
     code, told = ask(capsys, cluster.addresses, "doctor")
     assert (code, states(told)["servers"]) == (1, WARN)
 
 
 def test_a_server_of_another_cluster_is_a_failure(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with FakeCluster(1) as other:
+    with MemoryCluster(1) as other:
         code, told = ask(capsys, [*cluster.addresses, *other.addresses], "doctor")
     assert (code, states(told)["servers"]) == (2, FAIL)
     assert other.addresses[0] in told["checks"][0]["found"]

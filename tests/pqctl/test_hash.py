@@ -8,7 +8,8 @@ from sockpq import Client, StateHash, Unavailable
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.actions.hashes import Comparison
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
-from tests.client.fake_server import FakeCluster, Fault
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import ask, run
 
 
@@ -22,7 +23,7 @@ def test_real_nodes_are_equal(nodes: LocalCluster, capsys: pytest.CaptureFixture
 
 
 def test_a_node_that_is_missing_is_not_called_equal(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(client: Client, server: str, *, timeout: float) -> StateHash:
         if server == cluster.addresses[2]:
@@ -37,7 +38,7 @@ def test_a_node_that_is_missing_is_not_called_equal(
 
 
 def test_nodes_that_differ_are_told_even_if_one_is_missing(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.servers[2].stop()
     answers = dict(zip(cluster.addresses, [StateHash(7, "aa"), StateHash(7, "bb")], strict=False))
@@ -50,7 +51,7 @@ def test_nodes_that_differ_are_told_even_if_one_is_missing(
 
 
 def test_positions_that_never_meet_are_not_called_equal(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Client, "cluster_hash", lambda client, server, *, timeout: StateHash(
         cluster.addresses.index(server), "aa"))
@@ -59,7 +60,7 @@ def test_positions_that_never_meet_are_not_called_equal(
 
 
 def test_rubbish_and_silence_are_missing_answers(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.servers[0].fail("CLUSTER", None, *[Fault.RUBBISH] * 50)
     cluster.servers[1].fail("CLUSTER", None, *[Fault.STALL] * 50)

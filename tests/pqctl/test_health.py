@@ -1,4 +1,4 @@
-"""The verdict on hand-made views, which fake servers do not make easily."""
+"""The verdict on hand-made views, which servers do not give easily."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def test_a_node_without_a_place_for_us_is_full_and_not_down() -> None:
 
 
 @pytest.mark.parametrize(("error", "told"), [
-    ("a:1: the server closed the connection", "a:1: the server closed the connection (if it expects TLS, give --ca "
-                                              "FILE or --tls)"),
+    ("a:1: the server closed the connection", "a:1: the server closed the connection (does it expect TLS? give --ca "
+                                              "FILE or --tls; or is this its port for other nodes?)"),
     ("a:1: nobody listens there (connection refused)", "a:1: nobody listens there (connection refused)"),
 ])
 def test_a_server_that_may_expect_tls_is_asked_for_it(error: str, told: str) -> None:

@@ -9,18 +9,18 @@ import pytest
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.output.exit_codes import DONE, USAGE_ERROR
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import Terminal, ask, run
 from tests.replaced import replace
 
 
 @pytest.fixture
-def other() -> Iterator[FakeCluster]:
-    with FakeCluster() as cluster:
+def other() -> Iterator[MemoryCluster]:
+    with MemoryCluster() as cluster:
         yield cluster
 
 
-def test_the_status_has_the_id(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_status_has_the_id(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = ask(capsys, cluster.addresses, "cluster", "status")
     assert (code, told["cluster"]) == (DONE, cluster.id)
     _, out, _ = run(capsys, "--servers", ",".join(cluster.addresses), "cluster", "status")
@@ -29,15 +29,15 @@ def test_the_status_has_the_id(cluster: FakeCluster, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("id_", [None, "-"])
 def test_a_server_that_cannot_say_it_does_no_harm(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], id_: str | None
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], id_: str | None
 ) -> None:
-    cluster.id = id_
+    cluster.say_id(id_)
     code, told = ask(capsys, cluster.addresses, "cluster", "status")
     assert (code, told["cluster"], told["serving"]) == (DONE, None, True)
 
 
 def test_two_clusters_in_one_list_are_named(
-    cluster: FakeCluster, other: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, other: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers = ",".join([*cluster.addresses, other.addresses[0]])
     _, out, _ = run(capsys, "--servers", servers, "cluster", "status")
@@ -47,7 +47,7 @@ def test_two_clusters_in_one_list_are_named(
 
 
 def test_nothing_is_done_to_one_of_two(
-    cluster: FakeCluster, other: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, other: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers = ",".join([*cluster.addresses, other.addresses[0]])
     for command in ("job", "put", "mail", "hello"), ("queue", "purge", "mail", "all", "--yes"), ("queue", "list"):
@@ -55,15 +55,15 @@ def test_nothing_is_done_to_one_of_two(
         assert code == USAGE_ERROR
         assert all(str(part) in error for part in (cluster.id, other.id, other.addresses[0]))
     assert cluster.executed == other.executed == []
-    assert not cluster.waiting["mail"]
+    assert not cluster.bodies("mail")
 
 
 def test_two_clusters_with_the_same_members_are_two(
-    cluster: FakeCluster, other: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, other: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """This is so when one node of three was founded again by itself: it has the others in its list as well."""
     for server in other.servers:
-        server.status_lines = [cluster.servers[0].status_line(one) for one in cluster.servers]
+        server.show_status(cluster.status_lines())
     servers = ",".join([*cluster.addresses, other.addresses[0]])
     code, _, error = run(capsys, "--servers", servers, "job", "put", "mail", "hello")
     assert code == USAGE_ERROR

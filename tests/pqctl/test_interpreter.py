@@ -1,4 +1,4 @@
-"""How `pqctl doctor` and the benchmarks describe the build of the interpreter."""
+"""The description of the interpreter's build by `pqctl doctor` and the benchmarks."""
 
 from __future__ import annotations
 

@@ -155,9 +155,9 @@ def test_jobs_are_found_by_what_they_are(
     assert out.splitlines()[0].split() == ["queue", "state", "job", "key", "item", "attempt", "times", "size"]
     assert out.splitlines()[1].split()[:4] == ["kept", "ready", first, "order.1"]
     assert run(capsys, "--servers", servers[0], "job", "find", "nowhere")[1:] == (
-        "", "no job is like that; there is no queue nowhere (`pqctl queue list` shows all)\n")
+        "", "no job matches; there is no queue nowhere (`pqctl queue list` shows all)\n")
     assert run(capsys, "--servers", servers[0], "job", "find", "kept", "--state", "dead")[2].startswith(
-        "no job is like that; a dead job is found in its dead-letter queue (`pqctl queue peek QUEUE --state dead`")
+        "no job matches; a dead job is found in its dead-letter queue (`pqctl queue peek QUEUE --state dead`")
     assert run(capsys, "--servers", servers[0], "job", "find", "--header", "task")[0] == USAGE_ERROR
 
 

@@ -14,9 +14,11 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
+from sockpqd.core import Get, Put
 from sockpqd.pqctl.actions.existence import NOT_RUNNING
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED
-from tests.client.fake_server import FakeCluster, Fault
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import PROGRAM, ask, execute, run
 
 EVERY_BYTE = bytes(range(256)) + b"\r\n\0"
@@ -90,12 +92,12 @@ def test_done_and_later_tell_of_each_id(servers: list[str], capsys: pytest.Captu
 
 
 def test_jobs_of_which_some_went_back_are_not_called_untouched(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster.running[1] = cluster.running[2] = ("mail", 0, b"x", None)
+    cluster.execute(Put("mail", 0, b"x"), Put("mail", 0, b"x"), Get(("mail",)), Get(("mail",)))
     cluster.servers[0].fail("LATER", None, *[Fault.BUSY] * 100)
     code, told = ask(capsys, cluster.addresses, "job", "later", "1", "2", "--timeout", "0.3")
-    assert (code, told["error"], list(cluster.running)) == (UNKNOWN, "unknown", [2])
+    assert (code, told["error"], cluster.running) == (UNKNOWN, "unknown", [2])
     assert told["message"].startswith("only these are certainly back in their queues: 1; then: 503 Busy")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import Terminal, ask, run
 from tests.waiting import until
 
@@ -68,7 +68,7 @@ def test_a_node_is_added_and_removed(nodes: LocalCluster, capsys: pytest.Capture
 
 @pytest.mark.parametrize("command", ["offline", "online", "shutdown", "snapshot"])
 def test_a_node_that_is_not_there(
-    command: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    command: str, cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--yes"] if command == "shutdown" else []
     assert run(capsys, "--servers", cluster.addresses[0], "node", command, "n9", *arguments) == (

@@ -1,4 +1,4 @@
-"""Where the servers come from, and in which order."""
+"""The sources of the servers' addresses, and their order."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fake_server import FakeCluster
+from sockpqd.core import Put
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.backup_file import snapshot
 from tests.pqctl.running import PATIENCE_S, Terminal, interruptible, start
 from tests.waiting import until
@@ -62,8 +63,8 @@ except INTERRUPTIONS as error:
 
 
 @pytest.mark.parametrize(("number", "code"), NUMBERS)
-def test_a_file_that_is_not_complete_is_removed(number: int, code: int, cluster: FakeCluster, tmp_path: Path) -> None:
-    cluster.snapshot = snapshot()
+def test_a_file_that_is_not_complete_is_removed(number: int, code: int, cluster: MemoryCluster, tmp_path: Path) -> None:
+    cluster.show_snapshot(snapshot())
     saving = subprocess.Popen([sys.executable, "-c", stuck("fsync"), "--servers", cluster.addresses[0],
                                "backup", str(tmp_path)], stderr=subprocess.PIPE, preexec_fn=interruptible)
     wait_for(".tmp", tmp_path)
@@ -74,7 +75,7 @@ def test_a_file_that_is_not_complete_is_removed(number: int, code: int, cluster:
 
 @pytest.mark.parametrize(("number", "code"), NUMBERS)
 def test_doctor_leaves_nothing_in_the_data_directory(
-    number: int, code: int, cluster: FakeCluster, tmp_path: Path
+    number: int, code: int, cluster: MemoryCluster, tmp_path: Path
 ) -> None:
     measuring = subprocess.Popen([sys.executable, "-c", stuck("fdatasync"), "--servers", cluster.addresses[0],
                                   "doctor", "--data-dir", str(tmp_path)], stdout=subprocess.PIPE,
@@ -86,8 +87,8 @@ def test_doctor_leaves_nothing_in_the_data_directory(
 
 
 @pytest.mark.parametrize(("number", "code"), NUMBERS)
-def test_a_job_that_is_being_printed_goes_back(number: int, code: int, cluster: FakeCluster) -> None:
-    cluster.waiting["mail"].append((0, bytes(1 << 20), None))
+def test_a_job_that_is_being_printed_goes_back(number: int, code: int, cluster: MemoryCluster) -> None:
+    cluster.execute(Put("mail", 0, bytes(1 << 20)))
     getting = start("--servers", cluster.addresses[0], "job", "get", "mail", "--expire", "0")
     with getting:
         assert getting.stdout
@@ -98,7 +99,7 @@ def test_a_job_that_is_being_printed_goes_back(number: int, code: int, cluster: 
 
 
 @pytest.mark.parametrize(("number", "code"), NUMBERS)
-def test_a_job_that_may_be_on_its_way_is_spoken_of(number: int, code: int, cluster: FakeCluster) -> None:
+def test_a_job_that_may_be_on_its_way_is_spoken_of(number: int, code: int, cluster: MemoryCluster) -> None:
     with start("--servers", cluster.addresses[0], "job", "get", "none", "--wait", "60") as getting:
         until(lambda: any(line.startswith("GETB") for line in cluster.servers[0].received))
         getting.send_signal(number)
@@ -107,7 +108,7 @@ def test_a_job_that_may_be_on_its_way_is_spoken_of(number: int, code: int, clust
     assert errors.rstrip() == "interrupted; if a job was on its way it is running until its lease of 60 s ends"
 
 
-def test_the_terminal_gets_its_cursor_back(cluster: FakeCluster) -> None:
+def test_the_terminal_gets_its_cursor_back(cluster: MemoryCluster) -> None:
     terminal = Terminal(cluster.addresses, "cluster", "status", "--watch")
     terminal.wait_for("serving: n1 leads")
     terminal.signal(signal.SIGTERM)
@@ -136,7 +137,7 @@ main()
     assert (starting.returncode, errors) == (-signal.SIGINT, b"")
 
 
-def test_a_signal_that_is_ignored_stays_so(cluster: FakeCluster) -> None:
+def test_a_signal_that_is_ignored_stays_so(cluster: MemoryCluster) -> None:
     program = "import signal, os; signal.signal(signal.SIGHUP, signal.SIG_IGN); from sockpqd.pqctl.main import main\n" \
               "from sockpqd.pqctl import connect; find = connect.find\n" \
               "connect.find = lambda *a: (os.kill(os.getpid(), signal.SIGHUP), find(*a))[1]; main()"

@@ -1,4 +1,4 @@
-"""`pqctl cluster status` against fake servers."""
+"""`pqctl cluster status` against servers in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from sockpqd.pqctl.health import DEGRADED, HEALTHY, NOT_SERVING
-from tests.client.fake_server import FakeCluster, Fault
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import run
 from tests.waiting import at_most
 
@@ -32,25 +33,25 @@ def roles(told: dict[str, Any]) -> dict[str, str]:
     return {node["name"]: node["role"] for node in told["nodes"]}
 
 
-def test_a_healthy_cluster(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_healthy_cluster(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = status(capsys, cluster.addresses)
     assert code == HEALTHY
     assert (told["serving"], told["leader"], told["can_lose"]) == (True, "n1", 1)
     assert told["nodes"][0] == {
         "id": 1, "name": "n1", "client": cluster.addresses[0], "role": "LEADER",
-        "online": True, "term": 7, "applied": 100, "lag": 0, "version": "0.1.0",
-        "level": None, "cluster_level": None,
+        "online": True, "term": 1, "applied": 1, "lag": 0, "version": "1.0.0",
+        "level": 1, "cluster_level": 1,
     }
     assert roles(told) == {"n1": "LEADER", "n2": "FOLLOWER", "n3": "FOLLOWER"}
 
 
-def test_one_server_is_enough_to_find_the_others(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_server_is_enough_to_find_the_others(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = status(capsys, cluster.addresses[2:])
     assert code == HEALTHY
     assert told["leader"] == "n1"
 
 
-def test_a_dead_follower_degrades(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dead_follower_degrades(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.servers[1].stop()
     code, told = status(capsys, cluster.addresses)
     assert code == DEGRADED
@@ -61,17 +62,17 @@ def test_a_dead_follower_degrades(cluster: FakeCluster, capsys: pytest.CaptureFi
 
 
 def test_a_node_that_died_before_its_leader_noticed_is_down(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [cluster.servers[0].status_line(server) for server in cluster.servers]
+    lines = cluster.status_lines()
     cluster.servers[1].stop()
-    cluster.servers[0].status_lines = lines
+    cluster.servers[0].show_status(lines)
     code, told = status(capsys, cluster.addresses)
     assert code == DEGRADED
     assert roles(told)["n2"] == "DOWN"
 
 
-def test_no_leader(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_leader(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.servers[0].stop()
     code, told = status(capsys, cluster.addresses)
     assert code == NOT_SERVING
@@ -80,28 +81,28 @@ def test_no_leader(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_followers_that_still_believe_in_a_dead_leader_do_not_convince(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [cluster.servers[0].status_line(server) for server in cluster.servers]
+    lines = cluster.status_lines()
     cluster.servers[0].stop()
     for server in cluster.servers:
-        server.status_lines = lines
+        server.show_status(lines)
     code, told = status(capsys, cluster.addresses)
     assert code == NOT_SERVING
     assert roles(told)["n1"] == "DOWN"
 
 
-def test_a_leader_that_does_not_serve_is_none(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [cluster.servers[0].status_line(server) for server in cluster.servers]
+def test_a_leader_that_does_not_serve_is_none(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = cluster.status_lines()
     for server in cluster.servers:
-        server.status_lines = lines
-    cluster.servers[0].id = 2_147_483_647       # its answer to INTERCONNECT: it knows no leader
+        server.show_status(lines)
+    cluster.servers[0].script.answers["INTERCONNECT"] = b"200 OK 2147483647\r\n"       # it knows no leader
     code, told = status(capsys, cluster.addresses)
     assert code == NOT_SERVING
     assert roles(told)["n1"] == "LEADER"        # its own words
 
 
-def test_nobody_answers(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nobody_answers(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     for server in cluster.servers:
         server.stop()
     code, told = status(capsys, cluster.addresses)
@@ -111,7 +112,7 @@ def test_nobody_answers(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_server_that_says_nothing_is_down_and_does_not_hold_up(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.servers[2].fail("INTERCONNECT", Fault.STALL)
     with at_most(15):
@@ -120,7 +121,7 @@ def test_a_server_that_says_nothing_is_down_and_does_not_hold_up(
     assert roles(told)["n3"] == "DOWN"
 
 
-def test_rubbish_from_a_server_is_no_traceback(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rubbish_from_a_server_is_no_traceback(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.servers[2].fail("CLUSTER", Fault.RUBBISH, Fault.RUBBISH)
     code, told = status(capsys, cluster.addresses)
     assert code == DEGRADED
@@ -128,9 +129,9 @@ def test_rubbish_from_a_server_is_no_traceback(cluster: FakeCluster, capsys: pyt
 
 
 def test_servers_of_another_cluster_and_no_servers_at_all_do_not_confuse(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with FakeCluster(1) as other:
+    with MemoryCluster(1) as other:
         strangers = [other.addresses[0], "127.0.0.1:1"]
         code, told = status(capsys, [*strangers, *cluster.addresses])
         assert code == HEALTHY
@@ -142,21 +143,21 @@ def test_servers_of_another_cluster_and_no_servers_at_all_do_not_confuse(
 
 
 def test_of_two_clusters_the_one_named_first_is_shown(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with FakeCluster(1) as other:
+    with MemoryCluster(1) as other:
         code, told = status(capsys, [other.addresses[0], cluster.addresses[0]])
         assert (code, len(told["nodes"])) == (HEALTHY, 1)
         code, told = status(capsys, [cluster.addresses[0], other.addresses[0]])
         assert (code, len(told["nodes"])) == (HEALTHY, 3)
 
 
-def test_the_table_is_for_people(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_is_for_people(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "--servers", ",".join(cluster.addresses), "cluster", "status")
     head, columns, first, *_ = out.splitlines()
     assert head == "serving: n1 leads; 3 of 3 nodes up, can lose 1 more node"
     assert columns.split() == ["node", "role", "id", "client", "online", "term", "applied", "lag", "version", "level"]
-    assert first.split() == ["n1", "LEADER", "1", cluster.addresses[0], "yes", "7", "100", "0", "0.1.0", "-"]
+    assert first.split() == ["n1", "LEADER", "1", cluster.addresses[0], "yes", "1", "1", "0", "1.0.0", "1"]
     cluster.servers[1].stop()
     _, out, _ = run(capsys, "--servers", ",".join(cluster.addresses), "cluster", "status")
     assert out.startswith("DEGRADED, but serving: n1 leads; 2 of 3 nodes up, can lose no more nodes")
@@ -169,14 +170,14 @@ def test_the_table_is_for_people(cluster: FakeCluster, capsys: pytest.CaptureFix
 
 
 def test_the_servers_can_come_from_the_environment(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOCKPQ_SERVERS", cluster.addresses[0])
     code, _, _ = run(capsys, "cluster", "status")
     assert code == HEALTHY
 
 
-def test_the_console_script_is_installed(cluster: FakeCluster) -> None:
+def test_the_console_script_is_installed(cluster: MemoryCluster) -> None:
     script = Path(sys.executable).parent / "pqctl"
     ended = subprocess.run(
         [script, "--servers", cluster.addresses[1], "cluster", "status", "--json"],
@@ -186,9 +187,11 @@ def test_the_console_script_is_installed(cluster: FakeCluster) -> None:
 
 
 def test_a_node_without_a_known_address_does_no_harm(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster.learners.append("4 n4 - - LEARNER ONLINE 7 50 50 0.1.0")
+    lines = [*cluster.status_lines(), "4 n4 - - LEARNER ONLINE 7 50 50 0.1.0"]
+    for server in cluster.servers:
+        server.show_status(lines)
     code, told = status(capsys, cluster.addresses)
     assert code == DEGRADED         # nobody can ask it
     assert (told["nodes"][3]["client"], told["nodes"][3]["role"], told["can_lose"]) == (None, "DOWN", 1)
@@ -197,18 +200,18 @@ def test_a_node_without_a_known_address_does_no_harm(
 
 
 def test_a_leader_that_was_just_switched_offline_does_not_serve(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [cluster.servers[0].status_line(server) for server in cluster.servers]
-    cluster.servers[0].status_lines = [line.replace("ONLINE", "OFFLINE") for line in lines]
+    lines = cluster.status_lines()
+    cluster.servers[0].show_status([line.replace("ONLINE", "OFFLINE") for line in lines])
     code, told = status(capsys, cluster.addresses)      # its INTERCONNECT number is still the smallest
     assert (code, told["serving"]) == (NOT_SERVING, False)
 
 
 def test_a_service_that_is_switched_offline_is_called_so(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster.online = False
+    cluster.switch(online=False)
     code, told = status(capsys, cluster.addresses)
     assert code == NOT_SERVING
     assert [node["online"] for node in told["nodes"]] == [False] * 3

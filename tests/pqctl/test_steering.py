@@ -1,14 +1,16 @@
-"""`pqctl cluster add`, `remove`, `transfer`, `offline`, `online`, `snapshot` against fake servers."""
+"""`pqctl cluster add`, `remove`, `transfer`, `offline`, `online`, `snapshot` against servers in memory."""
 
 from __future__ import annotations
 
 import threading
 
 import pytest
+from sockpq import Client
 
 from sockpqd.pqctl.connect import NO_LEADER
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
-from tests.client.fake_server import FakeCluster, Fault
+from tests.client.faults import Fault
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import ask, run
 
 ADD = ("add", "n4", "10.0.0.4:11362", "[::1]:11361")
@@ -29,11 +31,11 @@ def steer(
     (("transfer", "n1"), "CLUSTER TRANSFER n1", "n1 leads"),
     (("offline",), "CLUSTER OFFLINE", "the service is switched offline"),
     (("online",), "CLUSTER ONLINE", "the service is switched online"),
-    (("snapshot",), "n2 CLUSTER SNAPSHOT", "n2 wrote a snapshot, position 100 in the log"),
-    (("snapshot", "n3"), "n3 CLUSTER SNAPSHOT", "n3 wrote a snapshot, position 100 in the log"),
+    (("snapshot",), "CLUSTER SNAPSHOT", "n2 wrote a snapshot, position 2 in the log"),
+    (("snapshot", "n3"), "CLUSTER SNAPSHOT", "n3 wrote a snapshot, position 2 in the log"),
 ])
 def test_one_server_is_enough_to_reach_the_right_one(
-    arguments: tuple[str, ...], executed: str, told: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], executed: str, told: str, cluster: MemoryCluster, capsys: pytest.CaptureFixture[str],
 ) -> None:
     cluster.lead(cluster.servers[1])
     code, out, err = steer(capsys, cluster.addresses[2:], *arguments)
@@ -42,11 +44,12 @@ def test_one_server_is_enough_to_reach_the_right_one(
 
 
 def test_the_service_can_be_switched_on_while_it_is_off(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for arguments in [("offline",), ADD, ("snapshot",), ("online",)]:
         assert steer(capsys, cluster.addresses, *arguments)[0] == DONE
-    assert cluster.online
+    with Client(cluster.addresses) as client:
+        client.put("mail", b"x")
 
 
 @pytest.mark.parametrize(("arguments", "told"), [
@@ -55,12 +58,12 @@ def test_the_service_can_be_switched_on_while_it_is_off(
     (("transfer", "n9"), "there is no node 'n9'; there are: n1, n2, n3"),
 ])
 def test_a_refusal_has_the_servers_words_or_names_the_node(
-    arguments: tuple[str, ...], told: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], told: str, cluster: MemoryCluster, capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert steer(capsys, cluster.addresses, *arguments) == (REFUSED, "", f"{told}\n")
 
 
-def test_a_disk_without_room_refuses_the_snapshot(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_disk_without_room_refuses_the_snapshot(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.servers[0].fail("CLUSTER", None, Fault.BUSY)        # CLUSTER STATUS comes first
     code, out, err = steer(capsys, cluster.addresses, "snapshot")
     assert (code, out, err.startswith("refused: 503 Busy (")) == (REFUSED, "", True)
@@ -78,10 +81,10 @@ def test_nobody_answers(arguments: tuple[str, ...], capsys: pytest.CaptureFixtur
     ([], "reports no nodes"), (["1 n1 127.0.0.1 1 OBSERVER ONLINE 1 1 0 0.1.0"], ""),
 ])
 def test_a_server_that_is_of_no_use_is_named(
-    lines: list[str], reason: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    lines: list[str], reason: str, cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for server in cluster.servers[:2]:
-        server.status_lines = lines
+        server.show_status(lines)
     servers = cluster.addresses[:2]
     for command in (("queue", "stat"), ("cluster", "status"), ("doctor",)):
         _, out, err = run(capsys, "--servers", ",".join(servers), *command, "--timeout", "0.5")
@@ -91,7 +94,7 @@ def test_a_server_that_is_of_no_use_is_named(
 
 @pytest.mark.parametrize("arguments", COMMANDS)
 def test_nobody_leads(
-    arguments: tuple[str, ...], cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.lead(None)
     code, out, err = steer(capsys, cluster.addresses, *arguments, timeout=0.3)
@@ -101,7 +104,7 @@ def test_nobody_leads(
 
 
 def test_a_leader_that_is_elected_meanwhile_is_found(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.lead(None)
     timer = threading.Timer(0.3, cluster.lead, [cluster.servers[2]])
@@ -111,16 +114,15 @@ def test_a_leader_that_is_elected_meanwhile_is_found(
 
 
 def test_of_two_that_claim_to_lead_the_newer_one_is_meant(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.lead(cluster.servers[1])
-    old = [line.replace("FOLLOWER ONLINE 7", "LEADER ONLINE 6") for line in
-           (cluster.servers[0].status_line(server) for server in cluster.servers)]
-    cluster.servers[0].status_lines = [line.replace("ONLINE 7", "ONLINE 6") for line in old]
+    old = [line.replace("FOLLOWER ONLINE 2", "LEADER ONLINE 1") for line in cluster.status_lines()]
+    cluster.servers[0].show_status([line.replace("ONLINE 2", "ONLINE 1") for line in old])
     assert steer(capsys, cluster.addresses, "snapshot")[1].startswith("n2 wrote")
 
 
-def test_an_answer_that_is_lost_is_said_to_be_so(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_answer_that_is_lost_is_said_to_be_so(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.servers[0].fail("CLUSTER", None, Fault.EXECUTE_AND_CLOSE)
     code, out, err = steer(capsys, cluster.addresses, "remove", "n2")
     assert (code, out, cluster.executed) == (UNKNOWN, "", ["CLUSTER REMOVE n2"])
@@ -128,26 +130,27 @@ def test_an_answer_that_is_lost_is_said_to_be_so(cluster: FakeCluster, capsys: p
 
 
 def test_another_cluster_in_the_list_is_left_alone(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with FakeCluster(1) as other:
+    with MemoryCluster(1) as other:
         cluster.lead(None)
         code, _, _ = steer(capsys, [*cluster.addresses, *other.addresses], *ADD, timeout=0.3)
         assert (code, other.executed) == (USAGE_ERROR, [])
-        cluster.id = other.id = None        # they are too old to say it
+        for one in (cluster, other):            # they are too old to say it
+            one.say_id(None)
         code, _, _ = steer(capsys, [*cluster.addresses, *other.addresses], *ADD, timeout=0.3)
         assert (code, other.executed) == (UNREACHED, [])
 
 
 def test_a_node_that_does_not_answer_writes_no_snapshot(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.servers[2].stop()
     assert steer(capsys, cluster.addresses, "snapshot", "n3") == (UNREACHED, "", "n3 does not answer\n")
     assert cluster.executed == []
 
 
-def test_a_node_nobody_knows_is_refused(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_nobody_knows_is_refused(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = steer(capsys, cluster.addresses, "snapshot", "n9")
     assert (code, out, err) == (REFUSED, "", "there is no node 'n9'; there are: n1, n2, n3\n")
 
@@ -157,15 +160,15 @@ def test_a_node_nobody_knows_is_refused(cluster: FakeCluster, capsys: pytest.Cap
     (("remove", "n3"), {"name": "n3"}),
     (("offline",), {"online": False}),
     (("online",), {"online": True}),
-    (("snapshot", "n2"), {"name": "n2", "applied": 100}),
+    (("snapshot", "n2"), {"name": "n2", "applied": 1}),
 ])
 def test_what_programs_read(
-    arguments: tuple[str, ...], told: dict[str, object], cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], told: dict[str, object], cluster: MemoryCluster, capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert ask(capsys, cluster.addresses, "cluster", *arguments) == (DONE, told)
 
 
-def test_the_new_leader_for_programs(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_new_leader_for_programs(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     told = {"id": 2, "name": "n2", "client": cluster.addresses[1]}
     assert ask(capsys, cluster.addresses, "cluster", "transfer", "n2") == (DONE, told)
     assert ask(capsys, cluster.addresses, "cluster", "leader") == (DONE, {**told, "serving": True})
@@ -176,14 +179,14 @@ def test_the_new_leader_for_programs(cluster: FakeCluster, capsys: pytest.Captur
     (("snapshot", "n9"), REFUSED, {"error": "refused", "message": "there is no node 'n9'; there are: n1, n2, n3"}),
 ])
 def test_a_refusal_for_programs(
-    arguments: tuple[str, ...], code: int, told: dict[str, str], cluster: FakeCluster,
+    arguments: tuple[str, ...], code: int, told: dict[str, str], cluster: MemoryCluster,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert ask(capsys, cluster.addresses, "cluster", *arguments) == (code, told)
 
 
 def test_nobody_answers_and_an_answer_is_lost_for_programs(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.servers[0].fail("CLUSTER", None, Fault.EXECUTE_AND_CLOSE)
     code, told = ask(capsys, cluster.addresses, "cluster", "remove", "n2")
@@ -192,17 +195,17 @@ def test_nobody_answers_and_an_answer_is_lost_for_programs(
     assert (code, told["error"]) == (UNREACHED, "unreached")
 
 
-def test_who_leads_and_whether_he_serves(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_leads_and_whether_he_serves(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     first = cluster.addresses[0]
     assert steer(capsys, cluster.addresses[1:], "leader") == (DONE, f"n1  {first}\n", "")
-    cluster.online = False
+    cluster.switch(online=False)
     assert steer(capsys, cluster.addresses, "leader") == (REFUSED, f"n1  {first}  (it is switched offline)\n", "")
     cluster.lead(None)
     assert steer(capsys, cluster.addresses, "leader") == (UNREACHED, "", f"{NO_LEADER}\n")
 
 
 def test_a_leader_elected_to_follow_a_dead_one_is_shown(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.servers[0].stop()
     cluster.lead(cluster.servers[2])

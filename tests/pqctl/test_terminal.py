@@ -17,7 +17,7 @@ from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import INTERRUPTED
 from sockpqd.pqctl.output.table import FOLDED_ROWS_MAX, Column, print_rows
 from sockpqd.pqctl.settings import Options
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import Terminal, start
 
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -38,11 +38,11 @@ def test_a_usual_cluster_needs_a_line_for_each_node(nodes: LocalCluster) -> None
     assert lines[1].split() == ["node", "role", "id", "client", "online", "term", "applied", "lag", "version", "level"]
 
 
-def test_long_names_and_addresses_fold_and_no_figure_is_lost(cluster: FakeCluster) -> None:
-    cluster.servers[0].status_lines = [
+def test_long_names_and_addresses_fold_and_no_figure_is_lost(cluster: MemoryCluster) -> None:
+    cluster.servers[0].show_status([
         f"{2**31 - 2} {'N' * 64} 127.0.0.1 {cluster.servers[0].port} FOLLOWER OFFLINE 123456 1234567890 12345 10.20.30",
         f"{2**31 - 1} n2 eeee:eeee:eeee:eeee:eeee:eeee:eeee:eeee 65535 DOWN - - - - -",
-    ]
+    ])
     lines = shown(cluster.addresses[:1], "cluster", "status")
     text = "\n".join(lines)
     table = "\n".join(line for line in lines if "note:" not in line)
@@ -54,7 +54,7 @@ def test_long_names_and_addresses_fold_and_no_figure_is_lost(cluster: FakeCluste
 
 
 @pytest.mark.parametrize("columns", [80, 50, 20])
-def test_doctor_uses_the_room_there_is(columns: int, cluster: FakeCluster) -> None:
+def test_doctor_uses_the_room_there_is(columns: int, cluster: MemoryCluster) -> None:
     cluster.servers[2].stop()
     lines = shown(cluster.addresses, "doctor", columns=columns)
     folded = [line for line in lines if line.startswith(" " * 20)]
@@ -103,11 +103,11 @@ def test_a_very_long_table_has_the_same_form_and_comes_at_once(capsys: pytest.Ca
     assert long[20_000] == "19999  queue0"
 
 
-def test_help_is_readable(cluster: FakeCluster) -> None:
+def test_help_is_readable(cluster: MemoryCluster) -> None:
     assert all(len(line) <= 80 for line in shown(cluster.addresses, "job", "put", "--help"))
 
 
-def test_watch_stays_in_place_and_shows_what_changes(cluster: FakeCluster) -> None:
+def test_watch_stays_in_place_and_shows_what_changes(cluster: MemoryCluster) -> None:
     terminal = Terminal(cluster.addresses, "cluster", "status", "--watch", "--interval", "0.1")
     terminal.wait_for("3 of 3 nodes up")
     cluster.servers[2].stop()
@@ -118,12 +118,12 @@ def test_watch_stays_in_place_and_shows_what_changes(cluster: FakeCluster) -> No
     assert "Traceback" not in terminal.text
 
 
-def watching(cluster: FakeCluster, *options: str) -> subprocess.Popen[str]:
+def watching(cluster: MemoryCluster, *options: str) -> subprocess.Popen[str]:
     """A process that watches, without a terminal."""
     return start("--servers", cluster.addresses[0], "cluster", "status", "--watch", "--interval", "0.1", *options)
 
 
-def test_watch_for_programs_is_an_object_a_line(cluster: FakeCluster) -> None:
+def test_watch_for_programs_is_an_object_a_line(cluster: MemoryCluster) -> None:
     with watching(cluster, "--json") as process:
         assert process.stdout
         assert [json.loads(process.stdout.readline())["leader"] for _ in range(3)] == ["n1"] * 3
@@ -132,7 +132,7 @@ def test_watch_for_programs_is_an_object_a_line(cluster: FakeCluster) -> None:
         assert (process.returncode, errors.strip()) == (INTERRUPTED, "")
 
 
-def test_watch_into_a_pipe_is_one_after_the_other_and_ends_with_its_reader(cluster: FakeCluster) -> None:
+def test_watch_into_a_pipe_is_one_after_the_other_and_ends_with_its_reader(cluster: MemoryCluster) -> None:
     with watching(cluster) as process:
         assert process.stdout
         assert process.stderr

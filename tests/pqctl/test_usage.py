@@ -14,7 +14,7 @@ import pytest
 
 from sockpqd.pqctl import settings
 from sockpqd.pqctl.program import pqctl
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import PROGRAM, run
 
 NAMES = {
@@ -199,7 +199,7 @@ BAD = [
     ("queue", "create", "q", "--group-by", "header:"), ("queue", "create", "q", "--group-by", "header:a b"),
     ("queue", "create", "q", "--group-by", "shop"), ("group", "config", "g", "--weight", "1001"),
     ("queue", "config", "q", "--group-limit", "-1"),
-    ("config", "x"), ("config", "--autocreate", "maybe"), ("config", "--policy", "fair"), ("config", "--grace", "-1"),
+    ("config", "x"), ("config", "--autocreate", "maybe"), ("config", "--policy", "best"), ("config", "--grace", "-1"),
     ("backup",), ("backup", "/nonexistent"), ("backup", "a\0b"), ("backup", __file__), ("backup", "/", "--keep", "0"),
     ("verify",), ("verify", "/nonexistent"), ("verify", "/"), ("verify", "/dev/zero"), ("verify", "a\0b"),
     ("restore",), ("restore", "/nonexistent", "--yes"), ("restore", "/", "--yes"), ("restore", "/dev/zero", "--yes"),
@@ -232,8 +232,9 @@ def test_a_group_alone_shows_its_help(group: str, capsys: pytest.CaptureFixture[
     (("jobs",), "No such command 'jobs'. Did you mean 'job'?"), (("queues", "list"), "Did you mean 'queue'?"),
     (("workers",), "Did you mean 'worker'?"), (("nonsense",), "No such command 'nonsense'. (see"),
     (("help",), "No such command 'help'. (see"), (("job", "put", "q", "--every"), "(see `pqctl job put --help`)"),
-    (("queue", "create", "q", "--tries", "x"), "'x' is not a valid integer. (see"),
-    (("job", "kick", "q", "x"), "'x' is not a valid integer. (see"),
+    (("queue", "create", "q", "--tries", "x"), "'x' is not a whole number. (see"),
+    (("job", "put", "q", "x", "--delay", "soon"), "'soon' is not a number. (see"),
+    (("job", "kick", "q", "x"), "'x' is not a whole number. (see"),
 ], ids=str)
 def test_a_slip_is_told_in_words_that_help(
     typed: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
@@ -261,7 +262,7 @@ def test_no_sentence_of_a_list_of_commands_is_cut(path: tuple[str, ...], capsys:
 
 @pytest.mark.parametrize("arguments", BAD, ids=lambda arguments: ascii(" ".join(arguments)))
 def test_bad_input_is_one_line_and_exit_code_64(
-    arguments: tuple[str, ...], cluster: FakeCluster, capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], cluster: MemoryCluster, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SOCKPQ_SERVERS", cluster.addresses[0])
@@ -321,14 +322,14 @@ def test_the_place_of_a_wrong_address_is_told(
     assert run(capsys, "cluster", "status")[2].startswith(f"Error: {settings.user_file()}: ")
 
 
-def test_the_servers_can_come_from_a_file(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_servers_can_come_from_a_file(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
     settings.user_file().parent.mkdir(parents=True)
     settings.user_file().write_text(f'servers = ["{cluster.addresses[1]}"]')
     assert run(capsys, "cluster", "leader")[:2] == (0, f"n1  {cluster.addresses[0]}\n")
 
 
 def test_a_defect_is_not_taken_for_a_refusal(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sockpqd.pqctl.connect.find", lambda *_: 1 / 0)
     code, out, err = run(capsys, "--servers", cluster.addresses[0], "cluster", "leader")
@@ -336,7 +337,7 @@ def test_a_defect_is_not_taken_for_a_refusal(
     assert "ZeroDivisionError" in err
 
 
-def test_output_that_nobody_reads_ends_it_without_a_word(cluster: FakeCluster) -> None:
+def test_output_that_nobody_reads_ends_it_without_a_word(cluster: MemoryCluster) -> None:
     environment = {**os.environ, "SOCKPQ_SERVERS": cluster.addresses[0]}
     read, write = os.pipe()
     os.close(read)
@@ -346,7 +347,7 @@ def test_output_that_nobody_reads_ends_it_without_a_word(cluster: FakeCluster) -
     assert (ended.returncode, ended.stderr) == (141, b"")
 
 
-def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
+def test_output_that_cannot_be_written_is_told(cluster: MemoryCluster) -> None:
     environment = {**os.environ, "SOCKPQ_SERVERS": cluster.addresses[0]}
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run([PROGRAM, "cluster", "status"], stdout=full, stderr=subprocess.PIPE, env=environment)
@@ -387,7 +388,7 @@ def test_the_completion_script(shell: str) -> None:
     (("cluster", "status"), {"rich.live", "tomllib", "asyncio", "ssl"}),
 ], ids=lambda words: " ".join(sorted(words) if isinstance(words, set) else words))
 def test_nobody_waits_for_modules_that_are_not_needed(
-    arguments: tuple[str, ...], spared: set[str], cluster: FakeCluster
+    arguments: tuple[str, ...], spared: set[str], cluster: MemoryCluster
 ) -> None:
     program = "import sys; from sockpqd.pqctl.main import main\ntry: main(sys.argv[1:])\n" \
               "finally: print(*sys.modules, file=sys.stderr)"

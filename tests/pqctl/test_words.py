@@ -32,9 +32,10 @@ def test_one_is_no_plural() -> None:
 
 
 @pytest.mark.parametrize(("name", "value", "shown"), [
-    ("expire", "0", "0 s"), ("retain", "604800", "604800 s (7.0 days)"), ("retain_bytes", "67108864",
+    ("expire", "0", "0 (none)"), ("retain", "604800", "604800 s (7.0 days)"), ("retain_bytes", "67108864",
                                                                          "67108864 bytes (64.0 MiB)"),
-    ("data_bytes_max", "0", "0 bytes"), ("limit", "100000", "100000"), ("grace", "-", "-"), ("order", "FIFO", "FIFO"),
+    ("data_bytes_max", "0", "0 (no limit)"), ("numbered", "0", "0"), ("limit", "100000", "100000"),
+    ("grace", "-", "-"), ("order", "FIFO", "FIFO"),
 ])
 def test_settings_are_shown_as_they_are_given_with_words_behind(name: str, value: str, shown: str) -> None:
     assert with_unit(name, value) == shown

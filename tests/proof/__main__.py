@@ -1,4 +1,4 @@
-"""The proof: episodes with all faults for so many minutes, and a row for docs/PROOF.md. Needs root.
+"""The proof: episodes with all faults for some minutes, and a row for docs/PROOF.md. Needs root.
 
     make proof MINUTES=30 SEED=7            # from wheels that it builds and installs in an environment of their own
     python -m tests.proof --minutes 2       # the same, of the packages of this environment
@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 import logging
 import os
-import platform
 import random
 import sys
 import tempfile
@@ -26,7 +25,8 @@ from tests.chaos.machines import clocks, faulty_disk
 from tests.proof import power
 from tests.proof.episode import draw, play
 from tests.proof.mixture import KINDS
-from tests.proof.network import OWN, alone, run
+from tests.proof.network import OWN, alone
+from tests.proof.place import machine, memory
 from tests.proof.results import (
     FAILED,
     HISTORIES,
@@ -42,7 +42,6 @@ from tests.proof.what import What
 
 SEEDS = 2**31
 EPISODE_S = 60.0            # of faults
-MACHINES = Path("/run/sockpqd-proof")
 
 
 @click.command()
@@ -65,14 +64,14 @@ def main(
     if not alone():
         os.execvp(OWN[0], [*OWN, sys.executable, "-m", "tests.proof", *sys.argv[1:]])
     logging.getLogger("sockpq").setLevel(logging.ERROR)     # that no server answers is no news here
-    tempfile.tempdir = str(_memory())
+    tempfile.tempdir = str(memory())
     left_out = _left_out()
     without = ["clocks"] if left_out else []
     seed = random.SystemRandom().randrange(SEEDS) if seed is None else seed
     known = msgspec.json.decode(what.read_bytes(), type=What) if what else What()
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
     piece = Piece(
-        now, f"sockpqd {__version__}", known.commit, known.wheels, _machine(), seed, minutes, left_out=left_out)
+        now, f"sockpqd {__version__}", known.commit, known.wheels, machine(), seed, minutes, left_out=left_out)
     print(f"{piece.system} of {Path(sockpqd.__file__).parent}, commit {piece.commit}, seed {seed}", flush=True)
     for word in left_out:
         print(f"left out: {word}", flush=True)
@@ -91,13 +90,6 @@ def main(
     _finish(piece)
 
 
-def _memory() -> Path:
-    """A folder for machines and their disks that is gone when the program ends, as its mounts are."""
-    MACHINES.mkdir(exist_ok=True)
-    run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(MACHINES)])
-    return MACHINES
-
-
 def _left_out() -> tuple[str, ...]:
     """The faults that this machine cannot have. Raises UsageError when it cannot have most of them."""
     if not power.can_lose():
@@ -105,10 +97,6 @@ def _left_out() -> tuple[str, ...]:
     if not faulty_disk.can_build():
         raise click.UsageError("there is no C compiler (cc), which builds the library that lets disks fail")
     return () if clocks.library() else ("clocks: libfaketime is not installed",)
-
-
-def _machine() -> str:
-    return f"Linux {platform.release()}, Python {platform.python_version()}, {os.cpu_count()} processors"
 
 
 def _tell(episode: Episode) -> None:

@@ -10,6 +10,7 @@ processes, mounts and devices in them end with the program, however it ends.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import time
@@ -72,6 +73,17 @@ class Network:
     def enter(self, name: str) -> Sequence[str]:
         """A command that executes the program given as its arguments on this machine, as `env` does."""
         return [] if name == CLIENTS else ["nsenter", f"--net=/proc/{self._holders[name].pid}/ns/net", "--"]
+
+    def processes(self, name: str) -> list[int]:
+        """The ids of the processes on this machine, which must not be CLIENTS."""
+        holder = self._holders[name].pid
+        space = os.readlink(f"/proc/{holder}/ns/net")
+        found = []
+        for pid in (int(one) for one in os.listdir("/proc") if one.isdigit()):
+            with contextlib.suppress(OSError):              # it has ended
+                if pid != holder and os.readlink(f"/proc/{pid}/ns/net") == space:
+                    found.append(pid)
+        return found
 
     @property
     def lost(self) -> frozenset[Pair]:

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/PROOF.md from the pieces in proof/: `python -m tests.proof.page`."""
+"""Writes the tables of docs/PROOF.md from the pieces and runs in proof/: `python -m tests.proof.page`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.proof.mixture import KINDS
+from tests.proof.peers import results as peers
 from tests.proof.results import FAILED, HISTORIES, PASSED, VOID, Piece, read
 
 ROOT = Path(__file__).parents[2]
@@ -14,6 +15,7 @@ COLUMNS = ("date", "system", "commit", "seed", "minutes", "episodes", "passed", 
            "acknowledged", "faults")
 WHYS = 3        # of an episode, at most; its history has all
 BEGIN, END = "<!-- made by tests/proof/page.py: begin -->", "<!-- made by tests/proof/page.py: end -->"
+PEERS_BEGIN, PEERS_END = BEGIN.replace("begin", "peers begin"), END.replace("end", "peers end")
 
 
 def tables(pieces: Sequence[Piece]) -> str:
@@ -26,11 +28,18 @@ def tables(pieces: Sequence[Piece]) -> str:
 def write(page: Path, results: Path) -> bool:
     """Put the tables into the page; returns whether that changed it."""
     before = page.read_text("utf-8")
-    head, _, rest = before.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    after = f"{head}{BEGIN}\n\n{tables(read(results))}\n\n{END}{tail}"
+    after = _between(before, BEGIN, END, tables(read(results)))
+    after = _between(after, PEERS_BEGIN, PEERS_END, "\n".join(peers.table(peers.read(results))).rstrip())
     page.write_text(after, "utf-8")
     return after != before
+
+
+def _between(text: str, begin: str, end: str, inner: str) -> str:
+    if begin not in text:
+        return text
+    head, _, rest = text.partition(begin)
+    _, _, tail = rest.partition(end)
+    return f"{head}{begin}\n\n{inner}\n\n{end}{tail}"
 
 
 def _sums(pieces: Sequence[Piece]) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.proof.page import BEGIN, END, PAGE, RESULTS, tables, write
+from tests.proof.peers import results as peers
+from tests.proof.peers.faults import Strike
 from tests.proof.results import FAILED, VOID, Episode, Piece, note
 
 
@@ -44,6 +46,17 @@ def test_only_what_is_between_the_marks_is_written(tmp_path: Path) -> None:
     assert "old" not in text
     assert "| 2026-11-30 |" in text
     assert not write(page, tmp_path / "proof")
+
+
+def test_runs_of_other_systems_have_a_table_and_tell_what_was_lost() -> None:
+    sound = peers.Episode(1, 21, confirmed=1000, strikes=[Strike("kill", 0.0), Strike("kill", 9.0)], gap_s=1.25)
+    losing = peers.Episode(2, 22, confirmed=500, lost=["a", "b"], doubled=["c"], strikes=[Strike("bit flips", 0.0)])
+    void = peers.Episode(3, 23, "it did not start\nand more")
+    run = peers.Run("2026-11-30", "Rabbit 4", "Linux", 7, 10.0, [sound, losing, void])
+    lines = list(peers.table([run]))
+    assert lines[2] == "| 2026-11-30 | Rabbit 4 | 7 | 10 | 3 | 1 | 3 | 1,500 | 0 | 2 | 1 | 1.2 |"
+    assert lines[4] == "* Rabbit 4, seed 7, episode 2: 2 jobs lost. Faults: bit flips (1)"
+    assert lines[5] == "* Rabbit 4, seed 7, episode 3: void: it did not start. Faults: none"
 
 
 def test_the_page_has_the_published_results(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The published histories are those of the rows, and few; nothing is wrong in them, and forged ones are found out."""
+"""The published histories match the rows, and are few; nothing is wrong in them, and forged ones are found out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the proof writes down: evidence that can be judged again, and forged evidence that is found out."""
+"""The results of the proof: evidence that can be judged again, and forged evidence that is found out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def first(evidence: Evidence, command: type) -> int:
 
 
 def lose_a_job(evidence: Evidence) -> None:
-    """Nobody was handed what was put."""
+    """Delete the hand-out of a job that was put."""
     records = evidence.history.records
     put = records[first(evidence, Put)].command
     assert isinstance(put, Put)
@@ -47,7 +47,7 @@ def lose_a_job(evidence: Evidence) -> None:
 
 
 def double_a_job(evidence: Evidence) -> None:
-    """Somebody is handed, and ends, what was done long ago."""
+    """Let a client receive, and end, a job that was done long ago."""
     records, last = evidence.history.records, max(record.end_ns or 0 for record in evidence.history.records)
     done = records[first(evidence, Done)]
     assert isinstance(done.command, Done)

@@ -1,6 +1,6 @@
 """Versions of Python from Debian's suites, unpacked in a folder; the system stays as it is.
 
-A suite's Python needs the C library of that suite. So it is unpacked with all that it depends on, and told by patchelf
+A suite's Python needs the C library of that suite. So it is unpacked with all that it depends on, and set by patchelf
 to use the loader and the libraries beside it.
 """
 

@@ -1,4 +1,4 @@
-"""What versions of Python agree on: histories of simulated clusters, and the state of a cluster whose nodes differ."""
+"""Comparison of versions of Python: histories of simulated clusters, and the state of a cluster whose nodes differ."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def digests(python: Path) -> list[str]:
 
 
 def differing(found: Mapping[str, list[str]]) -> list[str]:
-    """The seeds, with their versions, whose digests differ from those of the first version."""
+    """The seeds, with their versions, whose digests differ from the first version's."""
     first, *others = found
     return [
         f"seed {line.split()[0]}: {first} and {other} differ"

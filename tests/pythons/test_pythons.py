@@ -1,4 +1,4 @@
-"""What compares versions of Python notices a difference, and the documents name the versions that are tried."""
+"""The comparison of versions of Python notices a difference, and the documents name the versions that are tried."""
 
 from __future__ import annotations
 

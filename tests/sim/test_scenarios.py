@@ -1,4 +1,4 @@
-"""What must go well however unlucky the moment is."""
+"""Scenarios that must end well however unlucky the moment is."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ STOP_S = 60
 class Service:
     """A front end on a port of its own, also after a restart: `with Service(cluster.servers, folder) as service:`."""
 
-    def __init__(self, servers: Sequence[str], folder: Path, *arguments: str) -> None:
-        """`folder`: for its log."""
-        self.port = free_ports(1)[0]
+    def __init__(self, servers: Sequence[str], folder: Path, *arguments: str, port: int = 0) -> None:
+        """`folder`: for its log; `port`: 0 for any that is free."""
+        self.port = port or free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = folder / "sockpq-sqs.log"
         self._command = [

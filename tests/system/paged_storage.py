@@ -1,4 +1,4 @@
-"""How much memory and time waiting jobs need that are outside memory: the state machine and the storage of one node.
+"""Measures the memory and time for waiting jobs on disk: the state machine and the storage of one node.
 
     python -m tests.system.paged_storage [--jobs 20000000] [--size 100] [--hot-bytes 64000000] [--directory DIR]
 

@@ -1,8 +1,8 @@
-"""How much memory and time records of ended jobs need: the state machine and the storage of one node.
+"""Measures the memory and time for records of ended jobs: the state machine and the storage of one node.
 
     python -m tests.system.record_storage [--records 1000000] [--hot-bytes 0] [--directory DIR]
 
-So many jobs end, without a log and without clients, in a queue without RETAIN and then in one with it. A snapshot is
+That many jobs end, without a log and without clients, in a queue without RETAIN and then in one with it. A snapshot is
 written, another process loads it, and the time of all records passes.
 """
 

@@ -1,4 +1,4 @@
-"""Leaders die while their disks, and those of the others, write large jobs: each acknowledged one is there, once."""
+"""Leaders die while their own and other disks write large jobs: each acknowledged one is there, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The promise of a pulse over real nodes: never too many grants in any window, whoever dies (spec/pulse 2.1).
+"""The promise of a pulse over real nodes: never too many grants in any window, whichever node dies (spec/pulse 2.1).
 
 A frozen leader is kept from granting by two things: what it proposes when it goes on is never committed, and what was
 committed before it was frozen is not written without its lease. The second can be taken out unnoticed here, as a signal

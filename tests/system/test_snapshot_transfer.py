@@ -30,9 +30,9 @@ def incoming_bytes(cluster: LocalCluster, name: str) -> int:
 
 
 def restart_until_incoming(cluster: LocalCluster, name: str, others: list[str], size: int) -> None:
-    """Restart the node; return while its snapshot is on the way and so much of it has arrived.
+    """Restart the node; return while its snapshot is on the way and this share of it has arrived.
 
-    Whoever looks now and then may miss a fast transfer. Then the node is sent another one.
+    A test that looks now and then may miss a fast transfer. Then the node is sent another one.
     """
     deadline = time.monotonic() + PATIENCE_S
     while True:

@@ -96,7 +96,7 @@ def test_a_node_that_is_switched_offline_is_not_ready(cluster: LocalCluster) -> 
     client = PlainClient([cluster.direct(follower)])
     assert client.say("OFFLINE")[:2] == ["200", "OK"]
     assert get(cluster.http(follower), "readyz") == (
-        503, f"this node is switched offline (pqctl node online {follower})\n")
+        503, f"this node is stopping, or switched offline (pqctl node online {follower})\n")
     assert client.say("ONLINE")[:2] == ["200", "OK"]
     until(lambda: get(cluster.http(follower), "readyz")[0] == 200, "it is ready again")
     client.wire.close()

@@ -2,7 +2,7 @@
 
     python tests/upgrade/backups.py NAME        makes data/backups/NAME.snapshot.xz and data/backups/NAME.json
 
-The file is that of a node that has executed the fixed scenario once (scenario.py), with its users. NAME.json says what
+The file comes from a node that has executed the fixed scenario once (scenario.py), with its users. NAME.json says what
 a program must find in it, in words of the protocol. It is made by the program of this environment, or by the one that
 PYTHONPATH names. `rc1` was made by 1.0.0rc1, of commit 06a6a700.
 """

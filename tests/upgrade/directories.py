@@ -3,7 +3,7 @@
     python tests/upgrade/directories.py NAME     makes data/NAME.tar.xz and data/NAME.json with the program of this
                                                  environment, or with the one that PYTHONPATH names
 
-The directory is that of a lone node n1 which was killed: two snapshots, the journal behind the older one over several
+The directory belongs to a lone node n1 which was killed: two snapshots, the journal behind the older one over several
 segments, jobs put before, between and behind the snapshots. NAME.json says what must be found in it.
 """
 

@@ -80,7 +80,7 @@ def samples() -> dict[str, bytes]:
 
 
 def samples_of_calls() -> dict[str, bytes]:
-    """Return the data of ForwardedCall, of each kind, by its tag: a read is named by those of the call in it."""
+    """Return the data of ForwardedCall, of each kind, by its tag: a read is named by the tags of the call in it."""
     request = remote.RemoteRequest(next(iter(forms(End))), 300, first=True)
     found = {str(request.__struct_config__.tag): remote.encode(request, FIRST_LEVEL)}
     for kind in get_args(calls.Lookup):

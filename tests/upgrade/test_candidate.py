@@ -1,7 +1,7 @@
 """Data directories of 1.0.0rc1, whose log this program does not read: they are read by way of a snapshot.
 
 `data/candidate/stopped.tar.xz` was left as CHANGELOG says (switched offline, CLUSTER SNAPSHOT, stopped), after the node
-had led once more; stopped.json says what is in it. `killed.tar.xz` is that of a node that was killed under load.
+had led once more; stopped.json says what is in it. `killed.tar.xz` is from a node that was killed under load.
 """
 
 from __future__ import annotations

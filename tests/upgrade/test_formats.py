@@ -1,4 +1,4 @@
-"""What a release has written on disk and sent to other nodes means the same to every later one.
+"""Files and messages of a release mean the same to every later one.
 
 `data/formats/` has the formats of each release (formats.py). A later program may know more: further operations and
 messages, further fields at the end of messages, all of them of a higher feature level (core/levels.py).

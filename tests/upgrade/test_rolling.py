@@ -88,7 +88,7 @@ class Rolling(LocalCluster):
 
 
 class Worker(threading.Thread):
-    """Puts a job, takes it and reports it done, again and again, until it is told to stop or a call fails."""
+    """Puts a job, takes it and reports it done, again and again, until it is stopped or a call fails."""
 
     def __init__(self, servers: list[str]) -> None:
         super().__init__(daemon=True)

@@ -43,7 +43,7 @@ def test_they_mean_what_they_meant(name: str) -> None:
 
 
 def keys(kind: msgspec.inspect.Type, before: str = "") -> Iterator[str]:
-    """Return all keys of a section, including those of the sections in it."""
+    """Return all keys of a section, including the sections in it."""
     match kind:
         case StructType():
             for field in kind.fields:
@@ -68,7 +68,7 @@ def written(value: Any, before: str = "") -> Iterator[str]:
 
 
 def test_all_keys_of_this_program_are_in_the_newest_files() -> None:
-    """Until the release: add the key to the file. Afterwards: to those of the next release."""
+    """Until the release: add the key to the file. Afterwards: to the next release's."""
     document = tomllib.loads((SETTINGS / f"{NEWEST}.toml").read_text("utf-8"))
     assert set(keys(msgspec.inspect.type_info(Config))) == set(written(document))
     assert set(tomllib.loads((SETTINGS / f"{NEWEST}.pqctl.toml").read_text("utf-8"))) == set(KINDS)

@@ -16,7 +16,7 @@ from sockpq.worker.handle import failure_of
 from sockpq.worker.outcome import after_error
 from sockpq.worker.policy import Policy
 
-from tests.client.fake_server import FakeCluster
+from tests.client.memory_cluster import MemoryCluster
 from tests.client.real_server import RealServer
 
 
@@ -166,7 +166,7 @@ def test_a_remote_call_has_the_headers_too() -> None:
 
 
 def test_an_older_server_gets_a_remote_call_without_headers() -> None:
-    with FakeCluster() as cluster:
+    with MemoryCluster() as cluster:
         app = App(cluster.addresses)
 
         @app.task("q", name="twice")

@@ -12,6 +12,7 @@ from sockpqd.core import Reply, Requested
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.commands.context.client_state import ClientState
+from sockpqd.gateway.commands.context.places import Places
 from sockpqd.gateway.commands.context.reason_log import ReasonLog
 from sockpqd.gateway.commands.region.feeds import Feeds
 from sockpqd.gateway.counters import Tally
@@ -50,7 +51,8 @@ class Services(Protocol):
     exports: asyncio.Semaphore                  # limits concurrent snapshot exports
     feeds: Feeds                                # of copies in other regions
     fencing_replica: str | None                 # the id of the cluster that may fence this one
-    searches: int                               # FINDs that search at present,
+    exported: Places                            # for snapshots on the disk that are written or sent to clients,
+    searches: Places                            # for FINDs that search at present,
     search_line: asyncio.Lock                   # and have their slices one after the other
     audit_behind: Callable[[], bool]            # many lines of the audit log wait to be written,
     audit_line: asyncio.Lock                    # and commands that leave one wait for these

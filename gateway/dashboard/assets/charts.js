@@ -3,7 +3,7 @@
 "use strict";
 
 (() => {
-  const HEIGHT = 176;
+  const HEIGHT = 168;
   const REST_MS = { min: 2000, max: 60000 };
   const plots = new Map();          // figure -> uPlot
   const POWERS = Array.from({ length: 50 }, (_, power) => 2 ** power);
@@ -62,21 +62,23 @@
         label, stroke: inks[at], width: 1.75, points: { show: false }, fill: at ? undefined : `color-mix(in srgb, ${inks[at]} 12%, transparent)`,
       }))],
       axes: [
-        { stroke: faint, grid, ticks: grid, space: 64, values: (_, splits, __, ___, step) =>
+        { stroke: faint, grid, ticks: grid, space: 64, size: 32, values: (_, splits, __, ___, step) =>
           splits.map((split) => days ? new Date(split * 1000).toLocaleDateString([], { weekday: "short", day: "numeric" })
             : clock(split, step, false)) },
-        { stroke: faint, grid, ticks: grid, space: 32, size: 72, incrs: unit === "bytes" ? POWERS : undefined,
+        { stroke: faint, grid, ticks: grid, space: 32, size: 60, incrs: unit === "bytes" ? POWERS : undefined,
           values: (_, splits) => splits.map((split) => amount(split, unit)) },
       ],
       hooks: { setCursor: [(plot) => {
-        const at = plot.cursor.idx ?? rowsOf(plot) - 1;
-        values.forEach((value, line) => { value.textContent = amount(plot.data[line + 1][at], unit); });
-        when.textContent = plot.cursor.idx === null || plot.cursor.idx === undefined ? "" : clock(plot.data[0][at], 1, days);
+        values.forEach((value, line) => {
+          const row = plot.data[line + 1];
+          value.textContent = amount(row[plot.cursor.idx ?? newest(row)], unit);
+        });
+        when.textContent = plot.cursor.idx === null || plot.cursor.idx === undefined ? "" : clock(plot.data[0][plot.cursor.idx], 1, days);
       }] },
     }, data(figure, rows), place);
   }
 
-  const rowsOf = (plot) => plot.data[0].length;
+  const newest = (row) => row.findLastIndex((value) => value !== null);      // the row of this second may not be known yet
   const data = (figure, rows) => [rows.times, ...figure.dataset.fields.split(" ").map((field) => rows.values[field])];
 
   function draw(figure, rows) {

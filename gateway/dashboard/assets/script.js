@@ -13,6 +13,7 @@ const AGAIN_MS = 2000;        // after which a source that the browser has given
 function inUse() {
   const active = document.activeElement;
   return document.hidden || content.querySelector("details[open], .chart:hover") !== null
+    || document.querySelector("nav:popover-open") !== null
     || (content.contains(active) && active.matches("input, select, textarea, button")) || active.matches("header input")
     || !getSelection().isCollapsed;
 }
@@ -21,6 +22,7 @@ function inUse() {
 function localTimes(root) {
   for (const element of root.querySelectorAll("time[data-ms]")) {
     const time = new Date(Number(element.dataset.ms));
+    if (Number.isNaN(time.getTime())) continue;         // beyond what a browser knows
     const today = time.toDateString() === new Date().toDateString();
     const shown = today ? time.toLocaleTimeString([], { hour12: false }) : time.toLocaleString([], { hour12: false });
     if (element.title === "") element.textContent += element.dataset.since ? `, since ${shown}` : ` (${shown})`;
@@ -129,13 +131,43 @@ if (content !== null && content.dataset.live && location.pathname !== "/act") {
 
 const events = document.getElementById("events");
 const EVENTS_MAX = 200;
+const FAILURES = new Set(["DEAD", "EXPIRED", "TTL", "LATER", "DROP", "FAILI"]);
+
+// Returns a line of an event, never as HTML: when it came, its type, and the rest.
+function eventLine(type, data) {
+  const line = document.createElement("li");
+  const [time, name, rest] = ["time", "b", "span"].map((tag) => document.createElement(tag));
+  time.textContent = new Date().toLocaleTimeString([], { hour12: false });
+  name.textContent = type;
+  rest.textContent = data.startsWith(`${type} `) ? data.slice(type.length + 1) : data;
+  line.append(time, " ", name, " ", rest);
+  line.classList.toggle("bad", FAILURES.has(type));
+  return line;
+}
 
 if (events !== null) {
   const source = new EventSource("/events");
+  const wanted = document.getElementById("events-with");
+  const pause = document.getElementById("events-pause");
+  const choose = (line) => { line.hidden = !line.textContent.includes(wanted.value.trim()); };
+  let paused = false;
+  let missed = 0;               // events while it is paused, which are not shown later either
+  wanted.addEventListener("input", () => [...events.children].forEach(choose));
+  pause.addEventListener("click", () => {
+    paused = !paused;
+    missed = 0;
+    pause.setAttribute("aria-pressed", paused);
+    pause.textContent = paused ? "Go on" : "Pause";
+  });
   for (const type of events.dataset.types.split(" ")) {
     source.addEventListener(type, (event) => {
-      const line = document.createElement("li");
-      line.textContent = `${new Date().toLocaleTimeString([], { hour12: false })} ${event.data}`;    // never as HTML
+      if (paused) {
+        missed += 1;
+        pause.textContent = `Go on, ${missed} not shown`;
+        return;
+      }
+      const line = eventLine(type, event.data);
+      choose(line);
       events.prepend(line);
       while (events.children.length > EVENTS_MAX) events.lastElementChild.remove();
     });

@@ -8,6 +8,7 @@ from sockpqd.cluster import Figures, NodeStatus, PagingFigures
 from sockpqd.core import Machine
 from sockpqd.gateway.dashboard.markup import Child, Markup, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.nodes import who_may_be_lost
+from sockpqd.gateway.dashboard.pages.parts.picture import amount
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, details, form, page, section, size
 from sockpqd.gateway.monitoring.readiness import why_not_ready
 from sockpqd.gateway.replica import Phase, Puller
@@ -17,7 +18,7 @@ async def show(view: View) -> str:
     cluster = view.cluster
     nodes, figures = cluster.status(), cluster.figures()
     reason = why_not_ready(cluster)
-    totals = cluster.machine.total(None)
+    now, queues = view.samples.cluster.now(), cluster.machine.total(None).queues
     return page(
         view, "Cluster",
         tag("p", "This node is ready." if reason is None else f"This node is not ready: {reason}."),
@@ -28,7 +29,8 @@ async def show(view: View) -> str:
             (_row(node) for node in nodes), counted(len(nodes), "node"),
         ),
         section("Jobs", pairs([
-            ("queues", totals.queues), ("waiting", totals.jobs), ("running", totals.running),
+            ("queues", f"{queues:,}"),
+            *((name, amount(now[name], "count")) for name in ("waiting", "delayed", "running", "dead")),
             ("sessions", cluster.machine.session_count), ("connections here", len(view.hub.connections)),
             ("blocked here", len(view.hub.job_waiters) + len(view.hub.end_waiters)),
         ])),

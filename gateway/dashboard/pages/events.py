@@ -12,6 +12,8 @@ async def show(view: View) -> str:
         view, "Events",
         tag("p", "What happens in the cluster, as it happens, newest first. This page needs scripts; the same is at "
                  "/events, and in the protocol by SUBSCRIBE."),
+        tag("div", tag("label", "Only lines with ", tag("input", id="events-with", type="search", autocomplete="off")),
+            tag("button", "Pause", type="button", id="events-pause", aria_pressed="false"), class_="bar"),
         tag("ol", id="events", data_types=" ".join(EVENT_TYPES), aria_live="polite", reversed=True),
         live=False,
     )

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from itertools import islice
 from urllib.parse import urlencode
 
-from sockpqd.core import GroupCounts
+from sockpqd.core import GroupCounts, GroupSettings
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, tag
 from sockpqd.gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
     View,
+    counted,
     details,
     duration,
     field,
@@ -19,7 +20,6 @@ from sockpqd.gateway.dashboard.pages.parts.view import (
     page,
     section,
 )
-from sockpqd.gateway.protocol import listings
 
 QUEUES = 50                 # that are named of those in which the group has jobs
 
@@ -37,14 +37,21 @@ async def show(view: View) -> str:
         known = [("level", used.level), ("used", duration(used.used_us // 1000)), ("waiting", used.waiting),
                  ("running", used.running)]
     reasons = [] if counts is None else held_back(view, name, counts)
-    settings = listings.settings_of_group(cluster.machine.group_settings(name), cluster.time_ms)
     return page(
-        view, f"Group {name}", tag("p", link("/groups", "All groups")),
+        view, f"Group {name}",
         section("Held back by", tag("p", ", ".join(reasons) or "nothing that is a setting of this group")),
         section("Jobs", pairs(known), tag("p", "In the queues ", list(_queues(view, name)))) if known else None,
-        section("Settings", pairs([(key.lower(), value) for key, value in settings])),
-        section("Actions", list(_actions(view, name))) if view.visitor.admin else None,
+        section("Settings", pairs(_settings(cluster.machine.group_settings(name)))),
+        section("Actions", list(_actions(view, name))) if view.visitor.admin else None, above=("/groups", "Groups"),
     )
+
+
+def _settings(its: GroupSettings) -> Iterator[tuple[str, Child]]:
+    """Yield the settings in words, with what it means that one is not set."""
+    yield "running", f"at most {counted(its.limit, 'job')} at a time" if its.limit else "any number of jobs at a time"
+    yield "rate", f"{counted(its.rate, 'job')} in {duration(its.per_ms)}" if its.rate else "any number of jobs a second"
+    yield "weight", f"{its.weight}, so large is its share beside others" if its.weight != 1 else "1, an ordinary share"
+    yield "paused", "no" if not its.paused else "for a time" if its.pause_ends_ms else "until it is resumed"
 
 
 def may_see(view: View, name: str) -> bool:

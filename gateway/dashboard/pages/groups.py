@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlencode
 
 from sockpqd.core import FairGroup
-from sockpqd.gateway.dashboard.markup import Child, link, pairs, table, tag
+from sockpqd.gateway.dashboard.markup import Child, FigureText, link, pairs, table, tag
 from sockpqd.gateway.dashboard.pages import group as one_group
 from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, field, form, page, search, section
@@ -33,11 +33,11 @@ async def show(view: View) -> str:
         None if machine.fair_used else tag(
             "p", "No fair shares are in use, so no group has used time: that begins with the first PUT .. GROUP, "
                  "GET .. BY FAIR or QUEUE CONFIG .. SCHED FAIR."),
+        *await _groups(view),
         section("Levels", await table(
             ("level", "time", "groups that wait", "choices"), _levels(view),
             "A group that has used more time is on a higher level, where its share is smaller.",
         )),
-        section("Groups", *await _groups(view)),
         section("Limit a group", form(
             view, "group.config", "Set", None, field("group", "Group", required=True), one_group.settings_field(),
             back="/groups",
@@ -56,7 +56,7 @@ def _levels(view: View) -> Iterator[list[Child]]:
 
 async def _groups(view: View) -> list[Child]:
     """Return the list of the groups that the visitor may see. Without any, the visitor has to know a group's name."""
-    word, sort = view.word("search"), view.word("sort", "group")
+    word, sort = view.word("search"), view.word("sort", HELD_BACK)
     mine = view.visitor.rights.group
     if not mine:
         return [search("/groups", word, "Name of a group"),
@@ -83,7 +83,8 @@ async def _groups(view: View) -> list[Child]:
               *heads("/groups", words, (HELD_BACK,))]
     return [
         search("/groups", word, sort=sort),
-        await table(titles, _rows(view, listing.names), counted(listing.count, "group")),
+        await table(titles, _rows(view, listing.names), counted(listing.count, "group"),
+                    empty="There is no such group."),
         more("/groups", words, listing),
     ]
 
@@ -95,18 +96,26 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         counts = machine.group_counts(name) if one_group.may_see(view, name) else None
         if used is None and counts is None:
             continue
-        known: list[Child] = [0, "", 0, 0]
+        known: list[Child] = [0, FigureText(), 0, 0]
         if used is not None:
             known = [used.level, _used(used.used_us), used.waiting, used.running]
         if counts is None:
-            yield [name, *known, "", "", "", ""]
+            yield [[name, _of_queue(view, name)], *known, "", "", "", ""]
         else:
             its, rate = counts.settings, dict(listings.settings_of_group(counts.settings, view.cluster.time_ms))["RATE"]
             yield [
-                link(f"/groups?{urlencode({'name': name})}", name), *known, str(its.weight), str(its.limit or ""),
-                rate.lower() if its.rate else "", ", ".join(one_group.held_back(view, name, counts)),
+                link(f"/groups?{urlencode({'name': name})}", name), *known, FigureText(its.weight),
+                FigureText(its.limit or ""), rate.lower() if its.rate else "",
+                tag("strong", reasons, class_="mark") if (reasons := ", ".join(one_group.held_back(view, name, counts)))
+                else "",
             ]
 
 
-def _used(us: int) -> str:
-    return duration(us // 1000)
+def _of_queue(view: View, name: str) -> Child:
+    """Return a remark for the jobs of a queue that have no group: they share under the queue's name."""
+    known = view.visitor.sees(name) and view.cluster.machine.counts(name) is not None
+    return [" ", tag("small", "the queue's own group")] if known else None
+
+
+def _used(us: int) -> FigureText:
+    return FigureText(duration(us // 1000))

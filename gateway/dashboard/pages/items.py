@@ -31,7 +31,7 @@ async def show(view: View) -> str:
     return page(
         view, "Items", search("/items", word),
         await table(("item", "unfinished", "dead or buried", ""), _rows(view, listing.names),
-                    counted(listing.count, "item")),
+                    counted(listing.count, "item"), empty="No unfinished job belongs to such an item."),
         more("/items", {"search": word}, listing),
     )
 
@@ -62,10 +62,10 @@ async def _one(view: View, name: str) -> str:
     flow = await flow_of(view, name)
     graph = await drawn(view, flow, name)
     return page(
-        view, f"Item {name}", tag("p", link("/items", "All items")),
+        view, f"Item {name}",
         section("Jobs", pairs(known), graph,
                 tag("p", "Some jobs or items of this flow are not drawn.") if flow.cut else None),
         section("Actions", *(
             form(view, action, label, {"item": name}, back=back) for action, label in ACTIONS
-        )) if name.startswith(view.visitor.rights.own_item) else None,
+        )) if name.startswith(view.visitor.rights.own_item) else None, above=("/items", "Items"),
     )

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from sockpqd.core import JobState, JobView, Number, Place, Selector, bytes_of
+from sockpqd.core import SEQ_BITS, JobState, JobView, Number, Place, Selector, bytes_of
+from sockpqd.gateway.auth.permissions import owner_of
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, tag
 from sockpqd.gateway.dashboard.pages import queue
+from sockpqd.gateway.dashboard.pages.group import may_see
+from sockpqd.gateway.dashboard.pages.parts.badge import badge
 from sockpqd.gateway.dashboard.pages.parts.body import FORMS, SHOWN_BYTES, whole
-from sockpqd.gateway.dashboard.pages.parts.timeline import timeline
+from sockpqd.gateway.dashboard.pages.parts.timeline import timeline, when
+from sockpqd.gateway.dashboard.pages.parts.trouble import queue_link
 from sockpqd.gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
     View,
     counted,
+    details,
     field,
     form,
     page,
@@ -37,31 +42,77 @@ async def show(view: View) -> str:
         raise NotThere("there is no such job (any more)")
     if not view.visitor.manages(job.queue):
         raise NotAllowed
-    forms = [[link(f"/job?{queue.address(job)}&form={form}", form), " "] for form in FORMS]
     cut = f", the first {size(SHOWN_BYTES)} at most" if job.body_bytes > SHOWN_BYTES else ""
-    shown = await whole(job.body(), view.word("form"))
+    asked = view.word("form")
+    shown = await whole(job.body(), asked)
     error = machine.error(selector)
     result = machine.result(job.number) if job.ended_ms is not None and job.number is not None else None
     return page(
         view, f"Job {job.key or job.id or job.number or ''}".strip(),
-        tag("p", link(f"/queue?{urlencode({'name': job.queue})}", f"Queue {job.queue}")),
-        pairs([
-            ("state", queue.state_of(job)), ("died in", job.origin and _queue(job.origin)),
-            ("id", job.id), ("number", job.number), ("key", job.key),
-            ("priority", job.priority), ("item", _item(job)), ("group", job.group), ("reason", job.reason),
-            ("progress", None if job.progress is None else f"{job.progress}%"),
-        ]),
+        tag("p", badge(queue.state_of(job)), " ", _in_short(view, job), class_="lead"),
+        tag("div", list(_buttons(view, job)), class_="bar"),
         section("What happened", timeline(view, job)),
         *([section("Error", await whole(bytes_of(error), "text"))] if error else []),
         *([section("Result", await whole(result, ""))] if result else []),
+        section("Body", tag("p", f"{counted(job.body_bytes, 'byte')}{cut} · as ", [
+            [tag("a", form, href=f"/job?{queue.address(job)}&form={form}",
+                 aria_current="true" if form == asked else None), " "] for form in FORMS
+        ], class_="ranges"), shown),
         *([section("Headers", tag("pre", job.headers().decode(errors="replace")))] if job.head else []),
-        section("Body", tag("p", f"{counted(job.body_bytes, 'byte')}{cut} · as ", forms), shown),
-        section("Actions", list(_actions(view, job))),
+        section("Properties", pairs([
+            ("queue", queue_link(job.queue)), ("died in", job.origin and queue_link(job.origin)),
+            ("id", job.id), ("number", job.number), ("key", job.key), ("priority", job.priority),
+            ("item", _item(job)), ("group", _group(view, job)), ("reason", job.reason),
+            ("progress", None if job.progress is None else f"{job.progress}%"), ("worker", _worker(view, selector)),
+        ])),
+        section("Change or move", list(_changes(view, job))), above=_above(job),
     )
 
 
-def _queue(name: str) -> Markup:
-    return link(f"/queue?{urlencode({'name': name})}", name)
+def _above(job: JobView) -> tuple[str, str]:
+    """Return address and name of the queue to which the job belongs; of a dead one of that in which it died."""
+    name = job.origin or job.queue
+    return f"/queue?{urlencode({'name': name})}", f"Queue {name}"
+
+
+def _in_short(view: View, job: JobView) -> Child:
+    """Return, in a sentence, the state of the job and the reason for it."""
+    tried = f", after {counted(job.attempts, 'attempt')}" if job.attempts else ""
+    of: Child = [" of ", tag("strong", job.reason)] if job.reason else ""
+    at_ms = job.counts.died_ms if job.counts is not None else 0
+    if queue.state_of(job) == JobState.DEAD.name:
+        place_ms = job.seq >> SEQ_BITS
+        return ["It died", of, " ", when(view, at_ms or place_ms), tried, "."]
+    if job.state is JobState.BURIED:
+        return ["It was buried", [" because of ", tag("strong", job.reason)] if job.reason else "",
+                [" ", when(view, at_ms)] if at_ms else "", tried, "."]
+    before: Child = [" The last attempt failed", of, "."] if job.reason else ""
+    if job.ended_ms is not None:
+        return ["It ended ", when(view, job.ended_ms), tried, "."]
+    if job.state is JobState.RUNNING:
+        return [f"It runs: attempt {job.attempts}.", before]
+    if job.state is JobState.DELAYED:
+        due: Child = when(view, job.due_ms) if job.due_ms is not None else "when what it waits for has ended"
+        return ["It becomes ready ", due, tried, ".", before]
+    return [f"It waits for a worker{tried}.", before]
+
+
+def _worker(view: View, selector: Selector | Place | Number) -> Child:
+    """Return the worker in whose session the job runs, if the visitor may know it."""
+    machine = view.cluster.machine
+    running = machine.selected_running(selector)
+    if running is None or running.session is None:
+        return None
+    one = next((pool for pool in machine.workers() if pool.session == running.session), None)
+    if one is None or not (view.visitor.admin or owner_of(machine, one) == view.visitor.user):
+        return None
+    return [link("/workers", one.name), f" at {one.address}" if one.address else None]
+
+
+def _group(view: View, job: JobView) -> Child:
+    if job.group is None or not may_see(view, job.group):
+        return job.group
+    return link(f"/groups?{urlencode({'name': job.group})}", job.group)
 
 
 def _retry(job: JobView) -> dict[str, str] | None:
@@ -93,13 +144,8 @@ def _selector(view: View) -> Selector | Place | Number:
     return Selector(queue=view.word("queue"), key=view.word("key"))
 
 
-def _actions(view: View, job: JobView) -> Iterator[Markup]:
-    back = f"/queue?{urlencode({'name': job.queue})}"
-    retry = _retry(job)
-    if retry is not None:
-        yield form(view, "job.retry", "Retry", retry, back=back)
-    if job.ended_ms is not None:
-        return
+def _name(job: JobView) -> dict[str, str]:
+    """Return the fields by which actions find the job."""
     mine = {"queue": job.queue}
     if job.id is not None:
         mine["id"] = str(job.id)
@@ -109,13 +155,31 @@ def _actions(view: View, job: JobView) -> Iterator[Markup]:
         mine["key"] = job.key
     elif job.id is None:
         mine["seq"] = str(job.seq)
-    yield form(
-        view, "job.change", "Change", mine, field("priority", "Priority", str(job.priority)),
-        field("delay", "Delay, in s"),
-        tag("label", "New body, empty: as it is ", tag("textarea", name="body", rows=3)), back=back,
-    )
+    return mine
+
+
+def _buttons(view: View, job: JobView) -> Iterator[Markup]:
+    """Yield the actions that need no further words."""
+    back = f"/queue?{urlencode({'name': job.queue})}"
+    retry, mine = _retry(job), _name(job)
+    if retry is not None:
+        yield form(view, "job.retry", "Retry", retry, back=back)
     if job.state is JobState.RUNNING:
         yield form(view, "job.later", "Put back", mine, back=back)
         yield form(view, "job.bury", "Bury", mine, back=back)
-        yield form(view, "job.move", "Move", mine, field("to", "to queue", required=True), back=back)
-    yield form(view, "job.delete", "Delete", mine, back=back)
+    if job.ended_ms is None:
+        yield form(view, "job.delete", "Delete", mine, back=back)
+
+
+def _changes(view: View, job: JobView) -> Iterator[Markup]:
+    if job.ended_ms is not None:
+        return
+    back, mine = f"/queue?{urlencode({'name': job.queue})}", _name(job)
+    yield details("Change", form(
+        view, "job.change", "Change", mine, field("priority", "Priority", str(job.priority)),
+        field("delay", "Delay, in s"),
+        tag("label", "New body, empty: as it is ", tag("textarea", name="body", rows=3)), back=back,
+    ))
+    if job.state is JobState.RUNNING:
+        yield details("Move", form(
+            view, "job.move", "Move", mine, field("to", "to queue", required=True), back=back))

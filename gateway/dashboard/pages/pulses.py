@@ -38,7 +38,8 @@ async def show(view: View) -> str:
     return page(
         view, "Pulses", search("/pulses", word),
         await table(("pulse", "rate", "now", "pause", "granted", "errors", "open tickets"), _rows(view, listing.names),
-                    counted(listing.count, "pulse")),
+                    counted(listing.count, "pulse"),
+                    empty="There is no such pulse. PULSE CREATE makes one: a rate that many programs keep together."),
         more("/pulses", {"search": word}, listing),
     )
 
@@ -49,7 +50,8 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         if pulse is not None:
             yield [
                 link(f"/pulses?{urlencode({'name': name})}", name.replace(OWN_PREFIX, "of queue ", 1)), _rate(pulse),
-                pulse.now, duration(pulse.pause_ms), pulse.granted, pulse.errors, len(pulse.tickets),
+                pulse.now, duration(pulse.pause_ms) if pulse.pause_ms else "none", pulse.granted, pulse.errors,
+                len(pulse.tickets),
             ]
 
 
@@ -68,7 +70,7 @@ async def _one(view: View, name: str) -> str:
         spans(view, "/pulses", {"name": name}, QUEUE_SPANS), await charts(view, CHARTS, series, "pulse", name)]
     asleep_ms = pulse.sleep_until_ms - view.cluster.time_ms
     return page(
-        view, f"Pulse {name.replace(OWN_PREFIX, 'of queue ', 1)}", tag("p", link("/pulses", "All pulses")),
+        view, f"Pulse {name.replace(OWN_PREFIX, 'of queue ', 1)}",
         tag("p", tag("strong", "Asleep"), f": no grants for {duration(asleep_ms)}.") if asleep_ms > 0 else None,
         drawn, section("Figures", pairs([
             ("rate when nothing slows it down", _rate(pulse) + ", evenly" * pulse.spread),
@@ -76,5 +78,5 @@ async def _one(view: View, name: str) -> str:
             ("pause at present", duration(pulse.pause_ms) if pulse.pause_ms else "none"),
             ("granted so far", pulse.granted), ("results not OK so far", pulse.errors),
             ("open tickets", len(pulse.tickets)),
-        ])),
+        ])), above=("/pulses", "Pulses"),
     )

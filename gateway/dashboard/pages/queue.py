@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
-from sockpqd.core import JobState, JobView, QueueSettings
+from sockpqd.core import SEQ_BITS, EndState, JobState, JobView, QueueSettings
 from sockpqd.gateway.dashboard.actions import PURGED
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.body import preview
 from sockpqd.gateway.dashboard.pages.parts.chart import QUEUE_SPANS, Chart, charts, spans
+from sockpqd.gateway.dashboard.pages.parts.picture import amount
 from sockpqd.gateway.dashboard.pages.parts.settings import settings_in_words
+from sockpqd.gateway.dashboard.pages.parts.tiles import tiles
+from sockpqd.gateway.dashboard.pages.parts.trouble import died_elsewhere, listed, of_queue, queue_link
 from sockpqd.gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
@@ -26,6 +29,7 @@ from sockpqd.gateway.dashboard.pages.parts.view import (
     section,
     size,
 )
+from sockpqd.gateway.samples import STILL
 
 CHARTS = (
     Chart("Jobs per second", "rate", ("put", "taken", "done"), ("in", "handed out", "done")),
@@ -53,22 +57,47 @@ async def show(view: View) -> str:
         raise NotThere(f"there is no queue {name}")
     settings = cluster.machine.queue_settings(name) or QueueSettings()
     known: list[tuple[str, Child]] = [(key.lower().replace("_", " "), value) for key, value in figures]
+    its = dict(figures)
     disk = cluster.machine.on_disk(name)
     if disk.jobs:
         known.append((f"on the disk of {cluster.name}", f"{disk.jobs} waiting, {size(disk.data_bytes)} of data"))
     content: list[Child] = [
-        tag("p", link("/queues", "All queues")), await _charts(view, name),
+        section("To look at", _dead_letters(view, name), listed(await of_queue(view, name, its, settings))),
+        tiles(_now(view, name, its)), await _charts(view, name),
     ]
     if view.visitor.manages(name):
         content += [
-            await _jobs(view, name, dict(figures)), section("Settings", settings_in_words(view, name, settings)),
+            await _jobs(view, name, its), section("Settings", settings_in_words(view, name, settings)),
         ]
         await asyncio.sleep(0)          # each of these is a turn
         content.append(section("Actions", list(_actions(view, name))))
         await asyncio.sleep(0)
-    content.append(section("Figures", pairs(known)))
+    content.append(section("Figures of QUEUE STAT", pairs(known)))
     await asyncio.sleep(0)
-    return page(view, f"Queue {name}", content)
+    return page(view, f"Queue {name}", content, above=("/queues", "Queues"))
+
+
+def _dead_letters(view: View, name: str) -> Child:
+    """Return that the jobs of this queue are dead jobs of another one, if they are."""
+    origin = died_elsewhere(view, name)
+    return None if origin is None else tag(
+        "p", "Dead jobs of ", queue_link(origin), " lie here: ",
+        link(f"/dead?{urlencode({'search': origin})}", "what they died of, and how to retry them"), ".")
+
+
+def _now(view: View, name: str, figures: Mapping[str, int]) -> Iterator[tuple[str, Child, Child]]:
+    """Yield the tiles: rates of the last seconds, counts, and the age of the oldest job."""
+    rates = view.samples.flows.of.get(name, STILL)
+    for label, rate in (("in", rates.put), ("done", rates.done), ("failed", rates.failed + rates.died)):
+        yield label, amount(rate, "rate"), None
+    for state in (JobState.READY, JobState.RUNNING, JobState.DELAYED, JobState.DEAD):
+        held = figures["WITHHELD"] if state is JobState.READY else 0
+        yield ("waiting" if state is JobState.READY else state.name.lower(), f"{figures[state.name]:,}",
+               f"{held:,} of them held back" if held else None)
+    oldest_ms = view.cluster.machine.history(name, view.cluster.time_ms).oldest_ms
+    yield "oldest waiting", duration(oldest_ms) if oldest_ms else "-", None
+    if view.cluster.serving:            # only the leader knows who waits for jobs
+        yield "clients that wait", f"{view.hub.job_waiters.waiting(name):,}", "for a job of this queue"
 
 
 async def _charts(view: View, name: str) -> Child:
@@ -93,10 +122,20 @@ async def _jobs(view: View, name: str, figures: Mapping[str, int]) -> Markup:
     ) for state in TABS]
     first = f"the {'last' if shown == ENDED else 'first'} {len(jobs)}" if counts[shown] > len(jobs) else None
     content = await table(
-        ("id", "key", "priority", "attempts", "item", "time", "reason", "body", ""), (_job(view, job) for job in jobs),
-        f"{first} of {counts[shown]:,}" if first else counted(len(jobs), "job"),
-    ) if jobs else tag("p", f"No job is {shown.lower()}." if shown != ENDED else "There is no record of an ended job.")
-    return section("Jobs", tag("nav", tabs, class_="tabs", aria_label="States"), content)
+        ("job", "priority", "attempts", "item", "group", "when", "reason", "body"), (_job(view, job) for job in jobs),
+        f"{first} of {counts[shown]:,}" if first else counted(len(jobs), "job"), sparse=True,
+        empty=f"No job is {shown.lower()}." if shown != ENDED else "There is no record of an ended job.",
+    )
+    return section("Jobs", tag("nav", tabs, class_="tabs", aria_label="States"), content,
+                   _all(name, shown, jobs) if first and jobs else None)
+
+
+def _all(name: str, shown: str, jobs: Sequence[JobView]) -> Markup:
+    """Return a link to a search that finds all jobs of this state, of which `jobs` are the first."""
+    words = {"queues": jobs[0].queue, "states": "|".join(EndState.__members__) if shown == ENDED else shown}
+    if shown == JobState.DEAD.name:
+        words["died_in"] = name
+    return tag("p", link(f"/jobs?{urlencode(words)}", "search all of them →"), class_="more")
 
 
 def _job(view: View, job: JobView) -> list[Child]:
@@ -108,11 +147,18 @@ def _job(view: View, job: JobView) -> list[Child]:
         times.append(f"lease ends in {duration(max(0, job.deadline_ms - now))}")
     if job.ended_ms is not None:
         times.append(f"{job.state.name.lower()} {duration(max(0, now - job.ended_ms))} ago")
+    if job.seq and job.state in (JobState.READY, JobState.DEAD):
+        since = duration(max(0, now - (job.seq >> SEQ_BITS)))
+        times.append(f"died {since} ago" if state_of(job) == JobState.DEAD.name else f"waits for {since}")
     return [
-        job.id, job.key, job.priority, job.attempts, job.item, ", ".join(times), job.reason,
-        preview(job.body()),
-        link(f"/job?{address(job)}", "more") if named(job) else "",
+        link(f"/job?{address(job)}", label(job)) if named(job) else label(job), job.priority, job.attempts, job.item,
+        job.group, tag("span", ", ".join(times), class_="whole") if times else "", job.reason, preview(job.body()),
     ]
+
+
+def label(job: JobView) -> str:
+    """Return the name of a job in lists: its key or number, or else its id or place."""
+    return str(job.key or job.number or job.id or job.seq or "-")
 
 
 def named(job: JobView) -> bool:

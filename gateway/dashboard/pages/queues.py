@@ -9,6 +9,7 @@ from sockpqd.core import QueueCounts, QueueSettings
 from sockpqd.gateway.dashboard.markup import Child, FigureText, Markup, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
 from sockpqd.gateway.dashboard.pages.parts.picture import amount, ranged, recent, recent_rows
+from sockpqd.gateway.dashboard.pages.parts.trouble import died_elsewhere, queue_link
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, field, form, page, section
 from sockpqd.gateway.samples import STILL, QueueRates
 
@@ -32,6 +33,7 @@ FILTERS: dict[str, Callable[[QueueCounts, QueueSettings | None], bool]] = {
     "paused": lambda counts, settings: _paused(settings),
     "without jobs": lambda counts, settings: not (counts.ready + counts.delayed + counts.running),
 }
+ABOUT_WAITING = ("with waiting jobs", "waiting, and none runs")         # dead jobs do not wait to be taken
 
 
 async def show(view: View) -> str:
@@ -43,6 +45,8 @@ async def show(view: View) -> str:
         counts = machine.counts(name) if word in name and view.visitor.sees(name) else None
         if counts is None or not wanted(counts, machine.queue_settings(name)):
             return None
+        if state in ABOUT_WAITING and died_elsewhere(view, name) is not None:
+            return None
         return -_rank(view, sort, name, counts)
 
     span = recent(view)[0]
@@ -51,8 +55,9 @@ async def show(view: View) -> str:
     return page(
         view, "Queues", _filters(word, state, sort),
         await table(
-            (*heads("/queues", words, SORTS), f"in and done, last {span}", f"waiting, last {span}"),
-            _rows(view, listing.names), counted(listing.count, "queue"),
+            (*heads("/queues", words, SORTS), "in and done", "waiting"),
+            _rows(view, listing.names), f"{counted(listing.count, 'queue')}; the pictures are of the last {span}",
+            empty="There is no such queue.",
         ),
         more("/queues", words, listing),
         section("New queue", form(
@@ -92,7 +97,9 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         rates = view.samples.flows.of.get(name, STILL)
         yield [
             [link(f"/queue?{urlencode({'name': name})}", name),
-             [" ", tag("strong", "paused", class_="mark")] if _paused(machine.queue_settings(name)) else None],
+             [" ", tag("strong", "paused", class_="mark")] if _paused(machine.queue_settings(name)) else None,
+             [" ", tag("small", "dead jobs of ", queue_link(origin))]
+             if (origin := died_elsewhere(view, name)) is not None else None],
             *(FigureText(amount(rate(rates), "rate") if rate(rates) else "0") for rate in RATES.values()),
             *(count(counts) for count in COUNTS.values()), FigureText(duration(oldest_ms) if oldest_ms else ""),
             *_pictures(view, name),

@@ -25,7 +25,8 @@ async def show(view: View) -> str:
     )
     return page(
         view, "Topics", search("/topics", word),
-        await table(("topic", "bindings", "queues"), _topics(view, listing.names), counted(listing.count, "topic")),
+        await table(("topic", "bindings", "queues"), _topics(view, listing.names), counted(listing.count, "topic"),
+                    empty="No queue is bound to such a topic."),
         more("/topics", {"search": word}, listing),
         section("Bind a queue", _bind(view, field("topic", "Topic", required=True))),
     )
@@ -53,13 +54,13 @@ async def _one(view: View, name: str) -> str:
     count = len(bindings)
     back = f"/topics?{urlencode({'name': name})}"
     return page(
-        view, f"Topic {name}", tag("p", link("/topics", "All topics")),
-        None if bindings else tag("p", "No queue is bound to it. A topic exists while it has a binding."),
+        view, f"Topic {name}",
         await table(("queue", "pattern", ""), _bindings(view, name, list(islice(bindings, BINDINGS)), back),
-                    counted(count, "binding") + (f", the first {BINDINGS}" if count > BINDINGS else "")),
+                    counted(count, "binding") + (f", the first {BINDINGS}" if count > BINDINGS else ""),
+                    empty="No queue is bound to it. A topic exists while it has a binding."),
         section("Bind a queue", _bind(view, None, name, back)),
         section("Actions", form(view, "topic.delete", "Delete the topic", {"topic": name}, back="/topics"))
-        if bindings else None,
+        if bindings else None, above=("/topics", "Topics"),
     )
 
 

@@ -19,7 +19,8 @@ async def show(view: View) -> str:
     about = None if view.hub.access.required else "No users are required here: every client may do everything."
     return page(
         view, "Users", tag("p", about) if about else None,
-        await table(("user", "rights", "kept in", ""), _rows(view, listed), counted(len(listed), "user")),
+        await table(("user", "rights", "kept in", ""), _rows(view, listed), counted(len(listed), "user"),
+                    empty="There is no user yet."),
         section("New user, or another secret", _form(view)),
     )
 

@@ -89,7 +89,7 @@ def pulse_create(words: Words) -> Command:
 
 
 def pulse_config(words: Words) -> Command:
-    """PULSE CONFIG <name> with settings, one at least. The rate of a queue's own pulse is a setting of the queue."""
+    """PULSE CONFIG <name> with at least one setting. The rate of a queue's own pulse is a setting of the queue."""
     found = read_options(words, 2, _CONFIG)
     pulse = _named(words)
     if not found:

@@ -35,7 +35,7 @@ def find(call: Call, queues: Sequence[str], wanted: Mapping[str, Any], count: in
         call.answer("", {"jobs": [_as_json(job) for job in jobs], "more": more})
     elif not jobs:
         elsewhere = [DEAD_ELSEWHERE] if queues and "dead" in (wanted.get("state") or ()) else []
-        say("; ".join(["no job is like that", *elsewhere, *absent]))
+        say("; ".join(["no job matches", *elsewhere, *absent]))
     else:
         from sockpqd.pqctl.output.table import Column, print_rows
 

@@ -70,7 +70,7 @@ class Clusters:
         return MappedCluster(id_, addresses)
 
     def change(self, after: ClusterMap) -> None:
-        """Replace the map in all clusters; names that change their owner have none in a version between.
+        """Replace the map in all clusters; names that change owner have none in the version between the two.
 
         Raises Failure if another operator was faster, or a cluster does not answer: running the command again completes
         the change.

@@ -20,6 +20,12 @@ from sockpqd.pqctl.output.text import counted, lasting, sized
 BYTES = frozenset(("data_bytes_max", "error_bytes", "retain_bytes", "retained_bytes"))
 SECONDS = frozenset(("expire", "keep", "ttl", "idle", "retain", "grace", "session_ttl", "cap", "group_keep", "per"))
 
+# What 0 means where it is no number of its kind (docs/PROTOCOL.md, Queues and their settings).
+UNSET = {
+    **dict.fromkeys(("expire", "ttl", "idle", "keep", "retain", "alarm"), "none"),
+    **dict.fromkeys(("tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "group_limit"), "no limit"),
+}
+
 
 def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
     """Create a queue (QUEUE CREATE) with these settings."""
@@ -117,9 +123,11 @@ def show_settings(call: Call, whose: Mapping[str, object], settings: Mapping[str
 
 
 def with_unit(name: str, value: str) -> str:
-    """Return the value of a setting as it is given, followed by a long time or a large size in words."""
+    """Return the value of a setting as it is given, followed by what 0 means, or a long time or large size in words."""
     if not value.isdigit():
         return value
+    if value == "0" and name in UNSET:
+        return f"0 ({UNSET[name]})"
     if name in SECONDS:
         return f"{value} s" if int(value) < 120 else f"{value} s ({lasting(int(value))})"
     if name in BYTES:

@@ -153,6 +153,8 @@ class Queue:
         return None
 
     def pause(self, call: calls.Pause) -> Result | CallFailure:
+        if not call.known:
+            return CallFailure.NOT_FOUND
         self.pauses[call.tube] = self.time + call.seconds
         return None
 

@@ -13,6 +13,7 @@ SECOND = 1_000_000_000
 NEVER = 1 << 62
 EARLY_NS = SECOND // 5          # a lease may end so much sooner: it is measured on the clients' side
 SILENT_NS = 5 * SECOND          # a door without an answer for longer may have been silent towards the cluster
+OVERDUE_NS = 2 * SECOND         # an answer that clients wait at most a second for is late: the node was cut off
 KEPT_NS = 6 * SECOND            # so long jobs reserved there stay surely, from its last answer (10 s, kept every 3 s)
 HOLDS = ("delete", "release", "bury")
 
@@ -95,7 +96,7 @@ class Accounts:
         self.puts = {deed.body: deed for deed in self.deeds if deed.verb == "put"}
         self.by_job: dict[int, Account] = {}
         self.misfits: list[tuple[str, Deed]] = []       # what is wrong with it
-        self.hidden: list[Deed] = []                    # reserves without an answer
+        self.hidden: list[Deed] = []                    # reserves that may have got a job without a word to the client
         self._ended = deeds.ended
         self._silences = _silences(self.deeds)
         for deed in self.deeds:
@@ -109,7 +110,9 @@ class Accounts:
         open_holds: dict[tuple[int, int], Hold] = {}    # by connection and job
         for deed in self.deeds:                         # one connection executes one command after the other
             if deed.verb == "reserve":
-                if deed.answer is None:
+                # A node without a link to the leader asks again when it has one: the job of the lost answer comes back
+                # after its time to run, and the second answer may be TIMED_OUT.
+                if deed.answer is None or (deed.job is None and deed.end_ns - deed.start_ns > OVERDUE_NS):
                     self.hidden.append(deed)
                 elif deed.job is not None and (account := self._account(deed)) is not None:
                     hold = Hold(deed, self._until(deed, account.put))

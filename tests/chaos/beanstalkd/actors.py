@@ -1,4 +1,4 @@
-"""What clients of beanstalkd do all the time: put, and do with jobs what workers do, or die with them."""
+"""Clients of beanstalkd under constant load: they put jobs, work on them, or die while they do."""
 
 from __future__ import annotations
 

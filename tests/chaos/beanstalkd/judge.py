@@ -47,7 +47,7 @@ def summary(deeds: Deeds) -> str:
     return (f"{len(deeds.deeds)} commands of beanstalkd's clients: "
             f"{len(accounts.by_job)} jobs, {len(holds)} hand-outs, "
             f"{sum(hold.until_ns > hold.from_ns for hold in holds)} surely held, {places.judged()} in order, "
-            f"{len(accounts.hidden)} reserves without an answer")
+            f"{len(accounts.hidden)} reserves whose answer may have been lost")
 
 
 def jobs_deleted(deeds: Deeds) -> int:

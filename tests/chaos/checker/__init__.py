@@ -6,7 +6,7 @@ time, or not at all. So the checker reports no false violation, and may miss rea
 the more it finds. The runs take care of that by letting clients work most of the time.
 
     rule        promise
-    lost        an acknowledged PUT is done in the end, or was dropped as its lease said, or is still there
+    lost        an acknowledged PUT is done in the end, or was dropped by the rule of its lease, or is still there
     invented    what is handed out was put with these bytes
     refused     what was answered `500` was not executed
     lease       a job runs under one id at a time

@@ -1,4 +1,4 @@
-"""What a fault is: something that goes wrong with a cluster for a while, and knows whether it really did.
+"""The interface of a fault: something that goes wrong with a cluster for a while, and knows whether it really did.
 
     with during(cluster, Partition(leader, silent)) as (partition,):
         time.sleep(3)

@@ -1,4 +1,4 @@
-"""What befalls a cluster over the years: damage to files, a second process with the name of a node, another release."""
+"""Faults of files: damage, a second process with the name of a node, another release."""
 
 from __future__ import annotations
 
@@ -25,11 +25,20 @@ START_AGAIN = 75            # the exit code of a node that is to be started agai
 NEXT = (sys.executable, "-m", "tests.upgrade.next_release")
 
 
+def copy_live(data_dir: Path, copy: Path) -> None:
+    """Copy the folder of a node that runs: the copy is an older one, perhaps torn, without files removed meanwhile."""
+    def copy_file(source: str, target: str) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy2(source, target)
+        return target
+    shutil.copytree(data_dir, copy, copy_function=copy_file)
+
+
 class Damaged(Fault):
     """Kills a node and damages its files; its service manager starts it, and it must become whole again."""
 
     def __init__(self, role: Role, seed: int, damages: Sequence[Damage] = DAMAGES) -> None:
-        """`damages`: the damages to choose from."""
+        """`damages`: the kinds of damage to choose from."""
         super().__init__()
         self._role = role
         self._damages = damages
@@ -44,7 +53,7 @@ class Damaged(Fault):
             data_dir = cluster.data_dir(name)
             with tempfile.TemporaryDirectory() as folder:
                 copy = Path(folder) / "copy"
-                shutil.copytree(data_dir, copy)             # taken while it runs: an older one, and perhaps a torn one
+                copy_live(data_dir, copy)
                 cluster.kill(name)
                 self._saw(True, f"{name}: {self._rng.choice(self._damages)(data_dir, copy, self._rng)}")
             self._log_sizes[name] = len(cluster.logs(name))

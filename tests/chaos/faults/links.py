@@ -1,6 +1,6 @@
 """Connections that are slow, break, or are taken for alive by one side only.
 
-    LinkFault(all_peers, delayed(100, 50))                  # all the while
+    LinkFault(all_peers, delayed(100, 50))                  # throughout
     Storm(all_clients, [reset, cut_in_command])             # again and again for a moment, with time to recover
 """
 
@@ -34,7 +34,7 @@ def all_clients(cluster: ProxiedCluster) -> list[Link]:
     return cluster.client_links()
 
 
-# what, all the while: nothing is lost
+# what, throughout: nothing is lost
 
 def delayed(ms: int, jitter_ms: int = 0) -> What:
     """Delay each direction by this time."""

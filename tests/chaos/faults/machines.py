@@ -1,4 +1,4 @@
-"""What befalls a machine: its clock is set, its disk is slow, or full."""
+"""Faults of a machine: its clock is set, its disk is slow, or full."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ClockJump(Fault):
 
 
 class SlowDisk(Fault):
-    """Each sync of these nodes' disks takes so many milliseconds longer. The cluster must have been made with
+    """Each sync of these nodes' disks takes this many milliseconds longer. The cluster must have been made with
     `slow_disks`."""
 
     def __init__(self, role: Role, slower_ms: float) -> None:

@@ -109,7 +109,7 @@ class RollingRestart(Fault):
 
 
 def state(cluster: AlterableCluster, name: str) -> str | None:
-    """Return the state as one letter: T is stopped; None without a process."""
+    """Return the state as one letter: T is stopped; None if there is no process."""
     try:
         return Path(f"/proc/{cluster.pid(name)}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

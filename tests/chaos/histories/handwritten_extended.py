@@ -23,7 +23,7 @@ from tests.chaos.workload.history import (
 
 
 class WrittenExtended(Written):
-    """A history to which each method adds one record; `queues` of a GET are those of its jobs, its lease is a
+    """A history to which each method adds one record; `queues` of a GET are its jobs' queues, its lease is a
     second.
     """
 

@@ -103,7 +103,7 @@ class World:
         self.after(5, self.tick)
 
     def tick(self) -> None:
-        """End leases that are over."""
+        """End leases that have expired."""
         due = self.machine.next_due_ms()
         if self.leader is not None and due is not None and due <= BASE_MS + self.now // MS:
             self.apply([core.Tick()])

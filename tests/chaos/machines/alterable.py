@@ -92,7 +92,7 @@ class AlterableCluster(LocalCluster):
         clocks.set_ahead(self._clock(name), ahead_s)
 
     def set_disk(self, name: str, slower_ms: float) -> None:
-        """Let each sync of the node's disk take so much longer than it does (with `slow_disks`)."""
+        """Let each sync of the node's disk take longer by this time (with `slow_disks`)."""
         assert self._slow_disks
         slow_disk.set_ms(self._disk(name), slower_ms)
 

@@ -1,4 +1,4 @@
-"""What the kernel knows of connections on loopback."""
+"""Connections on loopback, as the kernel lists them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 One listens at each node, to all types and to the messages sent during the load; a last one never reads, and must do no
 harm by that. When its connection ends a listener reconnects to its node, and asks for the events it missed. All
-received events are judged by checker/told.py.
+received events are judged by checker/received.py.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class PlainClient:
         return self._run(Later(number), lambda start: self._end(Later(number), start))
 
     def call(self, put: Put, output: Get) -> list[Record]:
-        """PUT .. NEW WAIT: the record of the PUT, and that of the output if it was put."""
+        """Execute PUT .. NEW WAIT; return the record of the PUT, and the output's if the PUT was executed."""
         first = self._run(put, lambda start: self._put(put, start, f" WAIT {output.queues[0]}{_lease(output)}"))
         if first is None or first.outcome is Outcome.NOT_EXECUTED:
             return [first] if first else []

@@ -54,7 +54,7 @@ class Turns:
         late: Sequence[Cut] = (),
     ) -> Iterator[str]:
         """Yield the violations, in sentences. `healed_s`: since when a turn can be had, by time.monotonic(); `records`
-        and `cuts` of the clients beside these; `names`: of the servers, in their order; `late`: when what
+        and `cuts` of the clients next to these; `names`: of the servers, in their order; `late`: when what
         a server wrote may have come late."""
         if self._clients is None:
             return

@@ -105,7 +105,7 @@ class SessionClient:
         return self._run(Later(number), execute)
 
     def call(self, put: Put, output: Get) -> list[Record]:
-        """PUT .. NEW WAIT: the record of the PUT, and that of the output if it was put."""
+        """Execute PUT .. NEW WAIT; return the record of the PUT, and the output's if the PUT was executed."""
         assert output.expire_ms is not None
         start = time.monotonic_ns()
         handed: Job | None = None

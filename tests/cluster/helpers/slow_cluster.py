@@ -7,7 +7,6 @@ A node's turns come one after another; its clock advances during a turn. It dela
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import Future
 
 from sockpqd.cluster.leader.commit_delay import CommitDelay
@@ -71,7 +70,7 @@ class SlowDisk(MemoryDisk):
         self.beside += 1
         super().sync(file)
         over_at = self._over_at(node.monotonic())
-        node.cluster.at(over_at, node.sync_ended)
+        node.cluster.events.at(over_at, node.sync_ended)
         return SlowSync(node, over_at)
 
 
@@ -123,7 +122,7 @@ class SlowNode(SmallNode):
         if not self._scheduled:
             self._scheduled = True
             self._woken_at = self.world.now
-            self.cluster.at(max(self.world.now, self._free_at), self._work)
+            self.cluster.events.at(max(self.world.now, self._free_at), self._work)
 
     def sync_ended(self) -> None:
         """Handle the end of a sync in the background."""
@@ -184,10 +183,6 @@ class SlowCluster(SmallCluster):
     def slow_nodes(self) -> list[SlowNode]:
         return list(self._nodes.values())
 
-    def at(self, when: float, action: Callable[[], None]) -> None:
-        """Schedule an action."""
-        self._at(when, action)
-
     def turn(self, name: str) -> None:
         if self._loaded:
             self._nodes[name].wake()
@@ -204,7 +199,7 @@ class SlowCluster(SmallCluster):
             node.up.inbox.append((source, message))
             if node.up.urgent(message):
                 node.wake()
-        self._at(self._nodes[source].monotonic() + self.link_s, arrive)
+        self.events.at(self._nodes[source].monotonic() + self.link_s, arrive)
 
     def answers(self, node: SlowNode, client: int, count: int, at: float) -> None:
         """Give a client this many answers; it sends as many commands."""
@@ -212,7 +207,7 @@ class SlowCluster(SmallCluster):
             node.commands[client] += count
             node.wake()
         self.done += count
-        self._at(at + CLIENT_S, again)
+        self.events.at(at + CLIENT_S, again)
 
     def load(self, clients: int, under_way: int, seconds: float) -> tuple[float, float]:
         """Run clients with this many commands in flight each; returns PUTs per second and PUTs per entry."""

@@ -6,7 +6,6 @@ By themselves nodes take a turn every TURN_S, or with `sleeps` when one is due (
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ from sockpqd.cluster.wire.messages import (
 )
 from sockpqd.core import Effects, Event, Machine, Operation, Put, Reply
 from tests.cluster.helpers.memory_disk import MemoryDisk
+from tests.sim.world.events import Events
 
 DELAY_S = 0.001
 TURN_S = 0.01
@@ -89,7 +89,7 @@ class SmallNode:
     def add_peer(self, name: str, address: str) -> None:
         self.peers[name] = address
         if name in self.world.nodes:
-            self.world._at(self.world.now, lambda: self.world._connect(frozenset((self.name, name))))
+            self.world.events.at(self.world.now, lambda: self.world._connect(frozenset((self.name, name))))
 
     def drop_peer(self, name: str) -> None:
         del self.peers[name]
@@ -177,7 +177,8 @@ class SmallCluster:
         self, count: int = 3, seed: int = 1, *, start: bool = True, spares: int = 0, sleeps: bool = False,
         **settings: int,
     ) -> None:
-        self.now = 1000.0
+        self.events = Events()
+        self.events.now = 1000.0
         self.rng = random.Random(seed)
         self.settings = settings
         self.sleeps = sleeps
@@ -189,8 +190,6 @@ class SmallCluster:
         self.links: dict[frozenset[str], int] = {}      # connection number while up
         self._connections = 0
         self.refusals: list[str] = []                   # why nodes did not talk
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._serial = 0
         self.filter: Callable[[str, str, Message], bool] = lambda source, target, message: True
         self.sent: list[tuple[str, str, Message]] = []
         if start:
@@ -229,7 +228,7 @@ class SmallCluster:
         node.driver = Driver(
             settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()), pages)
         node.driver.recover()
-        self._at(self.now + self.rng.random() * TURN_S, self._timer(name, node.life))
+        self.events.at(self.now + self.rng.random() * TURN_S, self._timer(name, node.life))
         for other in self.nodes:
             if other != name:
                 self._connect(frozenset((name, other)))
@@ -258,7 +257,7 @@ class SmallCluster:
                 if not self.sleeps or node.due_at <= self.now:
                     node.woken += 1
                     self.turn(name)
-                self._at(self.now + (LOOK_S if self.sleeps else TURN_S), fire)
+                self.events.at(self.now + (LOOK_S if self.sleeps else TURN_S), fire)
         return fire
 
     def turn(self, name: str) -> None:
@@ -281,10 +280,6 @@ class SmallCluster:
 
     # Network
 
-    def _at(self, when: float, action: Callable[[], None]) -> None:
-        self._serial += 1
-        heapq.heappush(self._events, (when, self._serial, action))
-
     def transmit(self, source: str, target: str, message: Message) -> None:
         connection = self.links.get(frozenset((source, target)))
         if connection is None:
@@ -301,7 +296,7 @@ class SmallCluster:
                 node.driver.inbox.append((source, message))
                 if node.driver.urgent(message):
                     self.turn(target)
-        self._at(self.now + DELAY_S, arrive)
+        self.events.at(self.now + DELAY_S, arrive)
 
     def _connect(self, pair: frozenset[str]) -> None:
         a, b = (self.nodes[name] for name in sorted(pair))
@@ -358,14 +353,14 @@ class SmallCluster:
 
     # Time
 
+    @property
+    def now(self) -> float:
+        """The simulated time, in seconds."""
+        return self.events.now
+
     def run(self, seconds: float) -> None:
         """Let time pass."""
-        end = self.now + seconds
-        while self._events and self._events[0][0] <= end:
-            when, _, action = heapq.heappop(self._events)
-            self.now = max(self.now, when)
-            action()
-        self.now = end
+        self.events.run_until(self.now + seconds)
 
     def run_until(self, condition: Callable[[], object], seconds: float = 20.0) -> None:
         """Let time pass until the condition holds; fails after this many seconds."""

@@ -1,4 +1,4 @@
-"""What bindings may take of the memory: their number, and the words of their patterns."""
+"""Limits of the memory for bindings: their number, and the words of their patterns."""
 
 from __future__ import annotations
 

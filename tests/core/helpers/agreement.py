@@ -32,7 +32,7 @@ def assert_equal_to_model(log: list[LogEntry], machine: Machine, model: Model, e
                 machine.keep_watch(reply.job)
         assert effects.restored == expected.restored
         if not effects.restored:        # then everybody asks again
-            # A client notified too often asks in vain and waits again; one notified too seldom waits for ever.
+            # A client notified too often asks in vain and waits again; one notified too rarely waits for ever.
             assert not {*expected.ready} - {*effects.ready, *effects.reopened}
             told = {(queue, item) for queue, item in expected.ready_items if queue in effects.reopened}
             assert not {*expected.ready_items} - {*effects.ready_items} - told

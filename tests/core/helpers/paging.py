@@ -77,7 +77,7 @@ class MemoryStore:
         self._random = random or Random(0)
 
     def space(self) -> MemorySpace:
-        """See PageStore."""
+        """Implement PageStore."""
         self.spaces.append(MemorySpace(self))
         return self.spaces[-1]
 

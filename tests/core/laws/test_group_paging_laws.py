@@ -233,7 +233,7 @@ def no_jobs(frames: list[Any]) -> None:
 
 
 def own_ones_first(frames: list[Any]) -> None:
-    """Put jobs of groups after those of their queue."""
+    """Put jobs of groups after their queue's."""
     at, others = next((at, frame) for at, frame in enumerate(frames) if frame[0] == "group waiting")
     own = next(at for at, frame in enumerate(frames) if frame[0] == "waiting")
     frames[at], frames[own] = frames[own], others

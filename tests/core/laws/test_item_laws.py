@@ -1,4 +1,4 @@
-"""Items over random histories: what waits for one is decided in the entry that decides it, and a cancelled one is over.
+"""Items over random histories: what waits for one is decided in the entry that decides it, and a cancelled one ends.
 
 After each entry no job waits for an item to be done that has ended, to end that has but DEAD and BURIED jobs, or to
 fail that has one; and a cancelled item hands nothing out, gets no job back, and lasts no longer than its running jobs
@@ -40,7 +40,7 @@ def cancelled(machine: Machine) -> dict[str, int]:
 
 
 def check(machine: Machine) -> None:
-    """Assert that nothing waits for what has happened, and that nothing lasts that is over."""
+    """Assert that nothing waits for what has happened, and that nothing stays that has ended."""
     state = machine._state
     for (name, until), seqs in state.delays.dependents.waiting.items():
         assert seqs

@@ -13,6 +13,7 @@ from sockpqd.core import (
     CloseSession,
     DeleteQueue,
     Get,
+    Later,
     Machine,
     OpenSession,
     Put,
@@ -70,6 +71,18 @@ def test_clone_equals_reference_model(
 ) -> None:
     machine, model, upload = before_clone(source, target, chunk_bytes, same_cluster)
     assert_equal_to_model([upload, LogEntry(0, 0, [CloneEnd(1)]), *rest], machine, model)
+    assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
+
+
+def test_a_numbered_job_may_come_from_a_cluster_whose_clock_is_ahead() -> None:
+    """A cluster keeps its clock when it takes over a state: then the last hand-out is before the first."""
+    source = [
+        LogEntry(9000, 0, [PutWith(Put("q", 0, b""), number=True), Get(("q",))]), LogEntry(0, 0, [Later(1)]),
+    ]
+    machine, model, upload = before_clone(source, [LogEntry(1000, 0, [])], 90, same_cluster=False)
+    assert_equal_to_model([upload, LogEntry(0, 0, [CloneEnd(1)]), LogEntry(0, 0, [Get(("q",))])], machine, model)
+    (job,) = machine.running()
+    assert_equal_to_model([LogEntry(500, 0, [Later(job.id)])], machine, model)
     assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
 
 

@@ -67,7 +67,7 @@ def _draw(count: int, bits: int) -> int:
 
 
 def _by_weight(names: list[str], weights: dict[str, int], bits: int, *, by_excess: bool) -> str:
-    """Lay the queues side by side; with `by_excess` first 1 of each, then the rest of those of a similar size."""
+    """Lay the queues side by side; with `by_excess` first 1 of each, then the rest of the ones of a similar size."""
     if not by_excess:
         return _side_by_side(names, [weights[name] for name in names], _draw(sum(weights[one] for one in names), bits))
     at = _draw(sum(weights[name] for name in names), bits)

@@ -260,7 +260,7 @@ class ModelFair(ModelQueues):
         return any((rank, place_ms if in_time else 0, seq) < job.place() for rank, place_ms, seq in places)
 
     def _more(self, queue: str, jobs: list[ModelJob]) -> list[ModelJob]:
-        """Return those of the group of the last job that the present Get was given from this queue with GROUPORDER."""
+        """Return the levels of the group of the last job that the present Get took from this queue with GROUPORDER."""
         if not self.settings_of(queue).group_order:
             return []
         last = next((job for job in reversed(self.given) if job.queue == queue), None)

@@ -85,7 +85,7 @@ class ModelQueues(ModelAwaited):
     # --- what is asked
 
     def settings_of(self, queue: str) -> QueueSettings:
-        """Return its settings, or those of a queue that has none."""
+        """Return its settings; a queue without any has the defaults."""
         return self.queues.get(queue, QueueSettings())
 
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:

@@ -35,7 +35,7 @@ class ModelRecord:
 
 
 class ModelRecords:
-    """All records in one list, in the order in which their jobs ended; those of a queue in rising time."""
+    """All records in one list, in the order in which their jobs ended; each queue's are in rising time."""
 
     clock_ms: int
     spent: int

@@ -36,7 +36,7 @@ class ModelTime(ModelFair):
     def become_ready(
         self, job: ModelJob, seq: int | None, time_ms: int | None = None, *, charged: bool = True,
     ) -> None:
-        """Make it READY at this place, or at its old one without `seq`; `time_ms`: that of its activation."""
+        """Make it READY at this place, or at its old one without `seq`; `time_ms`: when it is activated."""
         self.stop(job, charged=charged)
         if seq is None:
             self.place_at(job, job.place_ms)

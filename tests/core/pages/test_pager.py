@@ -1,4 +1,4 @@
-"""When jobs leave memory, which, and when the pager gives up."""
+"""The pager: which jobs leave memory, when, and when it gives up."""
 
 from __future__ import annotations
 

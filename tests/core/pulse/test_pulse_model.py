@@ -380,7 +380,7 @@ def _first_sleep(pulse: Pulse, result: Feedback, sleep_ms: int, clock_ms: int) -
 
 
 def _of_any_ticket(pulses: Pulses, ticket: int, clock_ms: int) -> Pulse | None:
-    """Also when its time is over."""
+    """Also when its time is up."""
     name = pulses.tickets.get(ticket)
     return None if name is None else pulses.by_name[name]
 

@@ -1,4 +1,4 @@
-"""Records of ended jobs: what is over, what is given up, and what takes memory."""
+"""Records of ended jobs: which expire, which are given up, and which take memory."""
 
 from __future__ import annotations
 

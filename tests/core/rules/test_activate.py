@@ -1,4 +1,4 @@
-"""What there may be a million of is done in portions, so that no entry takes long: Ticks do the rest."""
+"""Work on up to a million jobs is split into portions, so that no entry takes long: Ticks do the rest."""
 
 from __future__ import annotations
 

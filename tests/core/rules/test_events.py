@@ -1,4 +1,4 @@
-"""What each operation tells, word by word (spec/events 2.2)."""
+"""The events of each operation, word by word (spec/events 2.2)."""
 
 from __future__ import annotations
 

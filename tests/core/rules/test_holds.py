@@ -1,4 +1,4 @@
-"""Holds: an item does not end before it is released, or its hold is over; what waits for it does not come either."""
+"""Holds: an item does not end before its hold is released or expires; what waits for it does not come either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the jobs of an item, and the event FAILI."""
+"""The failed jobs of an item, and the event FAILI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of running jobs: how far they are, and that they were removed (spec/events 2.1)."""
+"""Events of running jobs: their progress, and their removal (spec/events 2.1)."""
 
 from __future__ import annotations
 

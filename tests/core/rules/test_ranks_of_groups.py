@@ -1,4 +1,4 @@
-"""Policies that look at the first job of each queue look at that of its open groups (spec/fair 7)."""
+"""Policies that look at the first job of each queue look at the first job of its open groups (spec/fair 7)."""
 
 from __future__ import annotations
 

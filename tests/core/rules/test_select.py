@@ -1,4 +1,4 @@
-"""Which queue gives the next job, by each policy (spec/state-machine 4.1 to 4.3)."""
+"""The choice of the queue that gives the next job, by each policy (spec/state-machine 4.1 to 4.3)."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_a_limit_that_became_smaller_lets_nobody_in_for_free() -> None:
     machine = Machine()
     ask(machine, *[opening(owner_max=5)] * 5)
     ask(machine, opening(owner_max=2), now_ms=10)
-    assert numbers(machine) == [2, 3, 4, 5, 6]          # they end by and by, or are used on
+    assert numbers(machine) == [2, 3, 4, 5, 6]          # they end gradually, or are used on
     assert ask(machine, opening(THERE, 0)) == [TooManySessions()]
 
 

@@ -1,4 +1,4 @@
-"""What the use of a session changes, also when it was used at the same time before."""
+"""The use of a session changes its deadline, also if it was used at the same time before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a snapshot from a client may not hold, because nodes would differ or could not read their own any more."""
+"""Snapshots from clients: refused if nodes would differ, or could not read their own snapshots any more."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_numbered_job_that_runs_was_handed_out() -> None:
 
 
 def test_a_time_is_there_only_where_jobs_are_ordered_by_it() -> None:
-    """A job is searched by its number among those of its priority, which are sorted by it unless they have times.
+    """A job is searched by its number among the jobs of its priority, which are sorted by it unless they have times.
 
     How far a search among unsorted ones comes depends on the blocks of the list, in which nodes differ.
     """

@@ -1,4 +1,4 @@
-"""What restoring a snapshot needs is freed when it has ended: a node hardly ever collects garbage of that age."""
+"""Memory that the restoring of a snapshot needs is freed at its end: a node hardly ever collects old garbage."""
 
 from __future__ import annotations
 

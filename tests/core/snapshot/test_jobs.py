@@ -119,7 +119,7 @@ def machine() -> Machine:
 
 
 def instead(frame: list[Any], *others: list[Any]) -> list[list[Any]]:
-    """Return all frames, with others in the place of those of the same name."""
+    """Return all frames, with others in place of the ones of the same name."""
     return [one for known in ALL for one in (others if known[0] == frame[0] else [known])]
 
 

@@ -1,4 +1,4 @@
-"""PUT .. DEDUP: a key is remembered for exactly as long as its Put said, and only its queue forgets it before."""
+"""PUT .. DEDUP: a key is remembered for exactly as long as its Put demands, and only its queue forgets it before."""
 
 from __future__ import annotations
 

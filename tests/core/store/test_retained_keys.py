@@ -47,7 +47,7 @@ def kept(machine: Machine) -> int:
 
 
 def test_keys_are_forgotten_as_fast_as_they_are_remembered() -> None:
-    """60 a second for a quarter of an hour, in a few large entries: never more than those of the last ten seconds."""
+    """60 a second for a quarter of an hour, in a few large entries: never more than the last ten seconds' keys."""
     machine = Machine()
     run(machine, keeping())
     number = 0

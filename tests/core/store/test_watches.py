@@ -8,7 +8,7 @@ from sockpqd.core.store.watches import Handles, Watches
 
 
 class Steps:
-    """Undoes what it was told, the last step first."""
+    """Undoes the recorded steps, the last one first."""
 
     def __init__(self, watches: Watches) -> None:
         self._watches = watches

@@ -44,7 +44,7 @@ class Scene:
             self._tasks[name].cancel()
 
     async def finish(self) -> None:
-        """Assert that all turns are free again, whoever left in the middle."""
+        """Assert that all turns are free again, although clients left in the middle."""
         while waiting := [name for name, task in self._tasks.items() if not task.done()]:
             await self.end(next((name for name in waiting if name in self.begun), "nobody"))
         before = len(self.begun)

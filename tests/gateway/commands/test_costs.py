@@ -48,6 +48,10 @@ PULSES = 1000
 JOBS = 10_000               # of one queue, in 500 priorities
 
 STEPS_MAX = 20_000          # of one turn: about a millisecond
+# Of a turn with as many commands that only ask as it takes, of this many clients, each of which sends so many.
+FULL_STEPS_MAX = 120_000
+FLOODING, FLOOD = 20, 60
+FLOODS = ("PING", "CLUSTER ID", "CAPS", "CLUSTER STATUS", "QUEUE CONFIG q1", "QUEUE STAT q1", "PULSE STAT p1")
 TURNS_MAX = 20_000          # that any answer may take
 SILENT_TURNS = 40           # after which nothing more comes
 KEY = "ab" * 16
@@ -187,6 +191,26 @@ def test_a_job_that_is_shown_is_charged_by_its_bytes() -> None:
     asyncio.run(run())
 
 
+def test_a_turn_full_of_a_command_that_asks_is_no_longer_than_one_of_others() -> None:
+    async def run() -> list[str]:
+        gateway, steps, wrong = MemoryGateway(Path("unused")), Steps(), []
+        await gateway.talk(b"QUEUE CREATE q1 LIMIT 5\r\nPULSE CREATE p1 RATE 5 PER 1\r\n")
+        for line in FLOODS:
+            clients = [gateway.connect(str(number)) for number in range(FLOODING)]
+            with steps.counting():
+                for client in clients:
+                    client.send(b"%b\r\n" % line.encode() * FLOOD)
+                await gateway.settle()
+            if steps.longest > FULL_STEPS_MAX:
+                wrong.append(f"{line}: {steps.longest}")
+            for client in clients:
+                assert client.take().count(b"200 OK") == FLOOD, line
+                client.vanish()
+        await gateway.close()
+        return wrong
+    assert asyncio.run(run()) == []
+
+
 def test_no_command_takes_long_in_a_turn() -> None:
     async def run() -> list[str]:
         gateway = MemoryGateway(Path("unused"))
@@ -227,7 +251,7 @@ async def native(gateway: MemoryGateway) -> list[str]:
 
 
 async def beanstalkd(gateway: MemoryGateway) -> list[str]:
-    """Return the same of the beanstalkd listener, beside many connections that watch many tubes and wait."""
+    """Return the same of the beanstalkd listener, among many connections that watch many tubes and wait."""
     loop = asyncio.get_running_loop()
     server, sessions = BeanstalkdServer("i", now=loop.time, turns=gateway.hub), NodeSessions()
 

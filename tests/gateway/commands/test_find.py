@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sockpqd.core import LENGTHS, FindPlace, Section
-from sockpqd.gateway.limits import FIND_SLICE, FINDS_MAX
+from sockpqd.gateway.limits import FIND_SLICE, FINDS_MAX, FINDS_OF_ONE_MAX
 from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.grammar.find import cursor
 from sockpqd.gateway.protocol.grammar.find import find as parse
@@ -92,7 +92,7 @@ def test_a_search_has_turns_as_others_have() -> None:
 
 def test_slices_of_all_searches_follow_each_other_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(gateway: MemoryGateway) -> None:
-        clients = [gateway.connect(f"c{number}") for number in range(FINDS_MAX)]
+        clients = [gateway.connect(f"10.0.0.{number}") for number in range(FINDS_MAX)]
         clients[0].send(b"PUT q 0 0\r\n" * (3 * FIND_SLICE))
         await gateway.settle()
         clients[0].take()
@@ -112,7 +112,7 @@ def test_slices_of_all_searches_follow_each_other_after_a_rest(monkeypatch: pyte
         monkeypatch.setattr(f"{MODULE}.asyncio.sleep", rest)
         for client in clients:
             client.send(b"FIND q KEY none*\r\n")
-        for _ in range(400):
+        for _ in range(800):
             await sleep(0)
         assert [client.take() for client in clients] == [b"200 OK 0\r\n"] * FINDS_MAX
         assert done.count("look") == 3 * FINDS_MAX
@@ -120,15 +120,34 @@ def test_slices_of_all_searches_follow_each_other_after_a_rest(monkeypatch: pyte
     with_gateway(test)
 
 
+def test_one_user_has_only_a_share_of_the_places() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        greedy = [gateway.connect("10.0.0.1") for _ in range(FINDS_OF_ONE_MAX + 1)]
+        other = gateway.connect("10.0.0.2")
+        greedy[0].send(b"PUT q 0 0\r\n" * 3000)
+        await gateway.settle()
+        greedy[0].take()
+        for client in (*greedy, other):
+            client.send(b"FIND q KEY none*\r\n")
+        await asyncio.sleep(0)
+        assert gateway.hub.searches.taken == FINDS_OF_ONE_MAX + 1
+        for _ in range(40):
+            await gateway.settle()
+        assert [client.take() for client in greedy] == [b"200 OK 0\r\n"] * FINDS_OF_ONE_MAX + [b"503 Busy\r\n"]
+        assert other.take() == b"200 OK 0\r\n"
+        assert gateway.hub.searches.taken == 0
+    with_gateway(test)
+
+
 def test_few_search_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(gateway: MemoryGateway) -> None:
-        clients = [gateway.connect(f"c{number}") for number in range(FINDS_MAX + 2)]
+        clients = [gateway.connect(f"10.0.0.{number}") for number in range(FINDS_MAX + 2)]
         clients[0].send(b"PUT q 0 0\r\n" * 3000)
         await gateway.settle()
         clients[0].take()
         for client in clients[:-1]:
             client.send(b"FIND q KEY none*\r\n")
-        for _ in range(20):
+        for _ in range(80):
             await gateway.settle()
         answers = [client.take() for client in clients[:-1]]
         assert answers.count(b"503 Busy\r\n") == 1
@@ -137,7 +156,7 @@ def test_few_search_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
             client.send(b"FIND q KEY none*\r\n")
             client.vanish()
         await gateway.settle()
-        assert gateway.hub.searches == 0
+        assert gateway.hub.searches.taken == 0
         assert await said(gateway, clients[-1], b"FIND q KEY none*") == [b"200 OK 0"]
     with_gateway(test)
 

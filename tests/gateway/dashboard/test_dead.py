@@ -89,3 +89,17 @@ def test_a_user_sees_the_dead_jobs_of_their_queues() -> None:
         assert "Retry it" not in page
 
     run(test, Users())
+
+
+def test_the_last_line_of_an_error_is_shown_to_those_who_may_see_the_job() -> None:
+    async def test(found: Site) -> None:
+        for number, error in ((1, b"Traceback:\n  <here>\nsmtp: refused\n\n"), (2, b"")):
+            await found.say(b"PUT mail_a 0 1\r\nxGET mail_a\r\nBURY %d REASON r%d%s\r\n" % (
+                number, number, b" ERROR %d\r\n%s" % (len(error), error) if error else b""))
+        page = await found.get("/dead")
+        assert '<strong>r1</strong><small class="cause">smtp: refused</small>' in page
+        assert "<strong>r2</strong></td>" in page
+        found.user = "bare"
+        assert "smtp" not in await found.get("/dead")
+
+    run(test, Users())

@@ -13,15 +13,23 @@ def found_jobs(page: str) -> list[tuple[str, str]]:
     return re.findall(r'<td><a href="/job[?][^"]*">(.*?)</a></td><td><a[^>]*>(.*?)</a>', page)
 
 
+def states(page: str) -> list[str]:
+    """Return the states of the jobs found."""
+    return re.findall(r'class="badge [a-z]+">([a-z]+)<', page)
+
+
 def test_jobs_are_found_by_number_id_and_key_and_queues_by_their_names() -> None:
     async def test(found: Site) -> None:
         number = (await found.say(b"PUT mail 0 3 NUMBER\r\nabc")).split()[-1].decode()
         await found.say(b"PUT mail 0 3 KEY k1\r\nabcPUT other 0 3 KEY k1\r\nabcPUT mailing 0 1\r\nxGET mailing\r\n")
-        assert found_jobs(await found.get(f"/find?search={number}")) == [(number, "mail")]
-        assert found_jobs(await found.get("/find?search=+1+")) == [("1", "mailing")]
+        # A single job is shown at once.
+        for word, address in ((number, f"queue=mail&number={number}"), ("+1+", "id=1")):
+            status, headers, _ = await found.ask("GET", f"/find?search={word}")
+            assert (status, headers["Location"]) == (303, f"/job?{address}")
         assert sorted(found_jobs(await found.get("/find?search=k1"))) == [("k1", "mail"), ("k1", "other")]
         page = await found.get("/find?search=mail")
         assert re.findall(r'<li><a href="/queue[?]name=(\w+)"', page) == ["mail", "mailing"]
+        assert "All 2 in the table" in page
         assert "No job that you may see" in await found.get("/find?search=nothing")
         assert "<script>alert" not in await found.get("/find?search=" + XSS.replace(" ", "+").replace('"', "%22"))
         assert "Type the number" in await found.get("/find")
@@ -35,9 +43,9 @@ def test_a_dead_job_is_shown_as_dead_although_it_can_be_taken_from_its_dead_lett
     async def test(found: Site) -> None:
         await found.say(b"PUT mail 0 1 KEY k1\r\nxGET mail\r\nBURY 1\r\nPUT other 0 1 KEY k1\r\nx")
         page = await found.get("/find?search=k1")
-        assert re.findall(r"<td>([A-Z]+)</td>", page) == ["DEAD", "READY"]
+        assert states(page) == ["dead", "ready"]
         await found.say(b"GET mail_dead\r\n")
-        assert re.findall(r"<td>([A-Z]+)</td>", await found.get("/find?search=k1")) == ["RUNNING", "READY"]
+        assert states(await found.get("/find?search=k1")) == ["running", "ready"]
 
     run(test)
 
@@ -47,7 +55,7 @@ def test_a_user_finds_jobs_of_their_queues_only() -> None:
         number = (await found.say(b"PUT secret 0 3 NUMBER KEY k1\r\nabc")).split()[-1].decode()
         await found.say(b"PUT mail_a 0 3 KEY k1\r\nabc")
         found.user = "max"
-        assert found_jobs(await found.get("/find?search=k1")) == [("k1", "mail_a")]
+        assert (await found.ask("GET", "/find?search=k1"))[1]["Location"] == "/job?queue=mail_a&key=k1"
         for word in (number, "secret"):
             page = await found.get(f"/find?search={word}")
             assert found_jobs(page) == []
@@ -66,5 +74,16 @@ def test_pages_that_search_for_long_do_not_keep_the_others_waiting() -> None:
             assert "mail" in await found.get("/queues")
         for page in await asyncio.gather(*searching):
             assert "mail" in page
+
+    run(test)
+
+
+def test_a_queue_with_jobs_and_dead_jobs_is_listed_once() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail TRIES 3 DEAD other\r\nPUT mail 0 1\r\nxPUT mail 0 1\r\nx"
+                        b"PUT mailing 0 1\r\nxGET mail\r\nBURY 1\r\n")
+        page = await found.get("/find?search=mail")
+        assert re.findall(r'<li><a href="/queue[?]name=(\w+)"', page) == ["mail", "mailing"]
+        assert "All 2 in the table" in page
 
     run(test)

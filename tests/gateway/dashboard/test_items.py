@@ -11,7 +11,7 @@ from tests.gateway.helpers.dashboard import Site, Users, run
 
 
 def boxes(page: str) -> dict[str, tuple[int, str, list[str]]]:
-    """Return the boxes by title: their left edge, what is said of them, and the lines of their jobs."""
+    """Return the boxes by title: their left edge, their text, and the lines of their jobs."""
     found = {}
     for box in re.findall(r'<g>(<rect x="(\d+)".*?)</g>', page):
         texts = [re.sub(r"<[^>]*>", "", one) for one in re.findall(r"<text[^>]*>(.*?)</text>", box[0])]

@@ -72,7 +72,7 @@ def test_a_job_that_is_dead_or_has_ended_is_retried() -> None:
     async def test(found: Site) -> None:
         await found.say(b"QUEUE CREATE mail RETAIN 600\r\nPUT mail 0 1 KEY k\r\nxGET mail\r\nBURY 1 REASON bad\r\n")
         page = await found.get("/job?queue=mail_dead&key=k")
-        assert "<dd>DEAD</dd>" in page
+        assert '<span class="badge dead">dead</span> It died of <strong>bad</strong>' in page
         assert "died in" in page
         seq = re.search(r'name="seq" value="([0-9]+)"', page)
         assert seq is not None
@@ -87,5 +87,56 @@ def test_a_job_that_is_dead_or_has_ended_is_retried() -> None:
         status, to, _ = await found.act("job.retry", number=number, ended="yes")
         assert f"KICK JOB NUMBER {number} ENDED: 200 OK 1" in await found.get(to)
         assert "job.retry" not in await found.get(f"/job?number={number}")
+
+    run(test)
+
+
+def in_short(page: str) -> str:
+    """Return the sentence at the top of the page."""
+    found = re.search(r'<p class="lead">(.*?)</p>', page)
+    assert found is not None
+    return re.sub(r"<[^>]*>", "", found[1])
+
+
+def test_the_state_of_a_job_and_its_reason_are_said_in_a_sentence() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail RETAIN 600\r\n")
+        number = (await found.say(b"PUT mail 0 3 NUMBER\r\nabc")).split()[-1].decode()
+        path = f"/job?number={number}"
+
+        async def says(*lines: bytes) -> str:
+            for line in lines:
+                await found.say(line)
+            return in_short(await found.get(path))
+
+        assert await says() == "ready It waits for a worker."
+        assert await says(b"GET mail\r\n") == "running It runs: attempt 1."
+        assert await says(b"LATER 1 DELAY 60 REASON slow\r\n") == \
+            "delayed It becomes ready in 60 s, after 1 attempt. The last attempt failed of slow."
+        found.cluster.now_ms += 61_000
+        assert await says(b"PUT tick 0 1\r\nx") == \
+            "ready It waits for a worker, after 1 attempt. The last attempt failed of slow."
+        assert await says(b"GET mail\r\n") == "running It runs: attempt 2. The last attempt failed of slow."
+        assert await says(b"BURY 2 REASON bad\r\n") == "dead It died of bad just now, after 2 attempts."
+        assert '<p class="above"><a href="/queue?name=mail">Queue mail</a></p>' in await found.get(path)
+        assert await says(b"GET mail_dead\r\n", b"BURY 3 HERE\r\n") == \
+            "buried It was buried because of bad just now, after 3 attempts."
+        number = (await found.say(b"PUT mail 0 3 NUMBER\r\nabc")).split()[-1].decode()
+        await found.say(b"GET mail\r\nDONE 4\r\n")
+        assert in_short(await found.get(f"/job?number={number}")) == "done It ended just now, after 1 attempt."
+
+    run(test)
+
+
+def test_a_job_that_runs_in_the_session_of_a_worker_names_it() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1\r\nx")
+        client = await found.gateway.connect()
+        for line in (b"SESSION\r\n", b"WORKER w1 2 1\r\n", b"GET mail EXPIRE 60 BOUND\r\n"):
+            client.send(line)
+            assert (await client.line()).startswith(b"200 OK"), line
+        assert '<dt>worker</dt><dd><a href="/workers">w1</a>' in await found.get("/job?id=1")
+        await found.say(b"PUT mail 0 1\r\nxGET mail EXPIRE 60\r\n")         # in no session
+        assert "<dt>worker</dt>" not in await found.get("/job?id=2")
 
     run(test)

@@ -179,7 +179,7 @@ def test_queues_are_sorted_by_rates_and_filtered_by_what_is_wrong_with_them() ->
         assert listed(await found.get("/queues?sort=in"))[:2] == ["c", "b"]
         assert listed(await found.get("/queues?sort=waiting"))[0] == "c"
         for state, names in (
-            ("paused", ["d"]), ("with+dead+or+buried+jobs", ["a"]), ("waiting,+and+none+runs", ["a_dead", "c"]),
+            ("paused", ["d"]), ("with+dead+or+buried+jobs", ["a"]), ("waiting,+and+none+runs", ["c"]),
             ("without+jobs", ["a", "d"]), ("nonsense", ["a", "a_dead", "b", "c", "d"]),
         ):
             page = await found.get(f"/queues?state={state}")
@@ -188,6 +188,8 @@ def test_queues_are_sorted_by_rates_and_filtered_by_what_is_wrong_with_them() ->
         assert 'value="paused" selected' in page
         assert "state=paused&amp;sort=waiting" in page      # the heads keep what is shown
         assert "PAUSED" in page.upper()
+        page = await found.get("/queues")
+        assert re.findall(r'(\w+)</a> <small>dead jobs of <a href="/queue[?]name=a">a</a>', page) == ["a_dead"]
 
     run(test)
 
@@ -251,6 +253,22 @@ def test_a_queue_whose_jobs_nobody_takes_stands_out_from_slow_ones_and_from_thos
         assert re.search("in <[^>]*>slow</a> 1 job waits, the oldest for <[^>]*>20 min</time>; 1 job runs<", page)
         assert re.search("in <[^>]*>fair</a> 1 job waits, the oldest for <[^>]*>20 min</time>, "
                          "1 of them held back; 0 jobs run<", page)
+
+    run(test)
+
+
+def test_a_paused_queue_has_one_line_with_what_waits_in_it() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1\r\nxPUT mail 0 1\r\nxQUEUE PAUSE mail OUT\r\n")
+        found.cluster.now_ms += 600_000
+        await found.samples.sample()
+        page = await found.get("/")
+        line = re.search(r'<span class="word">paused</span><span>(.*?)</span></li>', page)
+        assert line is not None
+        assert re.sub("<[^>]*>", "", line[1]) == "mail hands out no jobs: 2 jobs wait, the oldest for 10 min"
+        assert 'class="word">waiting' not in page
+        assert 'class="word">no worker' not in page
+        assert "of them held back" not in page
 
     run(test)
 

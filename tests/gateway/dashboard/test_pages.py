@@ -1,4 +1,4 @@
-"""The pages and actions of the dashboard over HTTP, before the fake cluster."""
+"""The pages and actions of the dashboard over HTTP, in front of the fake cluster."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_page_is_there_and_says_what_it_should() -> None:
         assert "<td>bad</td>" in await found.get("/queue?name=w")
         assert "0 sessions" in await found.get("/sessions")
         assert "No users are required" in await found.get("/users")
-        assert "0 pulses" in await found.get("/pulses")
+        assert "There is no such pulse" in await found.get("/pulses")
         await found.get("/queue?name=nope", 404)
         await found.get("/job?id=77", 404)
         await found.get("/job?id=" + "9" * 40, 404)
@@ -439,7 +439,7 @@ def test_the_page_of_events_is_told_them_by_the_script() -> None:
 
 
 def test_all_pages_are_in_the_navigation_but_those_of_one_thing_and_of_the_search_field() -> None:
-    assert {path for path, _ in PAGES} == set(SHOWN) - {"/queue", "/job", "/find"}
+    assert {path for _, pages in PAGES for path, _ in pages} == set(SHOWN) - {"/queue", "/job", "/find"}
 
 
 def test_groups_are_listed_with_what_they_used() -> None:
@@ -452,7 +452,7 @@ def test_groups_are_listed_with_what_they_used() -> None:
         for name in ("ann", "bob"):
             assert f'<a href="/groups?name={name}">{name}</a>' in page
         for name in ("mail", "other"):
-            assert f"<td>{name}</td>" in page
+            assert f"<td>{name} <small>the queue&#x27;s own group</small></td>" in page
         assert ">bob</a>" not in await found.get("/groups?search=an")
         status, to, _ = await found.act("fair.config", settings="CAP 20", back="/groups")
         assert (status, "<dd>20</dd>" in await found.get(to)) == (303, True)
@@ -473,7 +473,7 @@ def test_a_group_is_shown_with_what_holds_it_back_and_steered() -> None:
         back = "/groups?name=ann"
         for settings in ("LIMIT 1 RATE 1 PER 60", ""):
             status, to, _ = await found.act("group.config", group="ann", settings=settings, back=back)
-            assert (status, "<dd>1 PER 60</dd>" in await found.get(to)) == (303, True)
+            assert (status, "<dd>1 job in 60 s</dd>" in await found.get(to)) == (303, True)
         await found.say(b"GET mail\r\n")
         page = await found.get(back)
         assert "its limit, as 1 run, its rate, 6" in page               # more than 60 s: to the end of a slot
@@ -483,7 +483,7 @@ def test_a_group_is_shown_with_what_holds_it_back_and_steered() -> None:
         assert "a pause, 5 min more, its limit" in await found.get(back)
         assert "a pause, 5 min more, its limit" in await found.get("/groups")
         status, to, _ = await found.act("group.pause", group="dan", seconds="", back="/groups")
-        assert "a pause</td>" in await found.get(to)                    # of a group without jobs
+        assert "a pause</strong></td>" in await found.get(to)                    # of a group without jobs
         assert "<p>a pause</p>" in await found.get("/groups?name=dan")
         assert (await found.act("group.resume", group="ann"))[0] == 303
         assert "a pause" not in await found.get(back)
@@ -503,7 +503,7 @@ def test_a_group_is_shown_with_what_holds_it_back_and_steered() -> None:
 
 def test_items_are_listed_and_retried() -> None:
     async def test(found: Site) -> None:
-        assert "0 items" in await found.get("/items")
+        assert "No unfinished job belongs" in await found.get("/items")
         await found.say(b"PUT mail 0 1 IS album_7\r\nxPUT mail 0 1 IS order_1\r\nxPUT bill 0 1 AFTER album_7\r\nx"
                         b"GET mail\r\nBURY 1\r\n")
         assert '<a href="/items?name=album_7">album_7</a></td><td class="n">1</td><td class="n">1</td>' in (
@@ -530,14 +530,14 @@ def test_items_are_listed_and_retried() -> None:
         await found.get("/items?name=album_7", 403)
         assert "item.retry" in await found.get("/items?name=order_1")
         found.user = "max"
-        assert "0 items" in await found.get("/items")
+        assert "No unfinished job belongs" in await found.get("/items")
 
     run(test, Users())
 
 
 def test_topics_are_listed_bound_and_unbound() -> None:
     async def test(found: Site) -> None:
-        assert "0 topics" in await found.get("/topics")
+        assert "No queue is bound" in await found.get("/topics")
         for fields in ({"pattern": ""}, {"pattern": "eu.*.#"}):
             assert (await found.act("topic.bind", topic="news", queue="mail", **fields))[0] == 303
         page = await found.get("/topics")
@@ -554,7 +554,7 @@ def test_topics_are_listed_bound_and_unbound() -> None:
         assert "No queue is bound to it" in await found.get("/topics?name=news")
         await found.act("topic.bind", topic="news", queue="mail")
         found.user = "max"                  # who has rights on mail, but not on @news
-        assert "0 topics" in await found.get("/topics")
+        assert "No queue is bound" in await found.get("/topics")
         await found.get("/topics?name=news", 403)
 
     run(test, Users())
@@ -586,9 +586,9 @@ def test_periodic_tasks_are_shown_and_what_looks_like_them_is_not() -> None:
                      b'{"task":"far","cron":{"line":"x","tz":"y","at":99999999999999999}}'):
             await found.say(b"PUT cron 0 %d KEY k%d DELAY 600\r\n%s" % (len(body), len(body), body))
         page = await found.get("/workers")
-        assert "2033-05-18 03:33:19 UTC" in page
+        assert 'data-ms="1999999999000"' in page
         assert "<code>0 3 * * *</code>" in page
-        assert page.count(">DELAYED</td>") == 2
+        assert page.count(">delayed</span></td>") == 2
         assert "app.nightly" not in await found.get("/workers?cron=other")
         assert "Pause all runs" in page
         call = re.search(r'name="body" value="([^"]*nightly[^"]*)"', page)
@@ -615,7 +615,7 @@ def test_the_last_runs_of_periodic_tasks_are_shown_while_the_queue_keeps_them() 
         await found.say(b"DONE 1\r\n")
         page = await found.get("/workers")
         assert ">app.nightly</a>" in page
-        assert "<td>3.0 s</td><td>done</td>" in page
+        assert '<td>3.0 s</td><td><span class="badge done">done</span></td>' in page
 
     run(test)
 
@@ -679,9 +679,21 @@ def test_secrets_do_not_travel_unencrypted(monkeypatch: pytest.MonkeyPatch) -> N
     run(test, Users())
 
 
+def test_dead_jobs_are_not_counted_as_waiting_on_the_page_of_the_cluster() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1\r\nxPUT mail 0 1\r\nxGET mail\r\nBURY 1\r\n")
+        await found.samples.sample()
+        page = await found.get("/cluster")
+        assert "<dt>waiting</dt><dd>1</dd>" in page
+        assert "<dt>dead</dt><dd>1</dd>" in page
+        assert re.search(r'<a href="/dead">Dead jobs <b>1</b></a>', page)
+
+    run(test)
+
+
 def test_slow_commands_are_shown_without_what_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(found: Site) -> None:
-        assert "0 since" in await found.get("/slow")
+        assert "None was slow" in await found.get("/slow")
         monkeypatch.setattr("sockpqd.gateway.server.pipeline.SLOW_S", -1.0)
         answers = await found.say(b"SESSION\r\nPUT mail 0 11\r\nvery secretGET mail\r\nGET nope\r\nQUEUE STAT mail\r\n"
                                   b"AUTH somebody somewhere\r\n")

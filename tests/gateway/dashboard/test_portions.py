@@ -97,7 +97,7 @@ PAGES = (
     ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
     ("/items", {"name": "i7"}), ("/items", {"name": "large"}),
     ("/pulses", {}), ("/pulses", {"name": "p7"}), ("/topics", {}), ("/topics", {"name": "wide"}),
-    ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/dead", {}), ("/find", {"search": "json"}),
+    ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/dead", {}), ("/find", {"search": "q000"}),
     ("/sessions", {}), ("/users", {}), ("/slow", {}), ("/background", {}), ("/clusters", {}),
     *(("/job", {"queue": "bodies", "key": key, "form": form}) for key, form in (
         ("json", ""), ("json", "hex"), ("control", "text"), ("wide", "json"), ("deep", "json"))),

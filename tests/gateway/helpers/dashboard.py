@@ -1,4 +1,4 @@
-"""A gateway with a dashboard before the fake cluster, and a simple browser."""
+"""A gateway with a dashboard in front of the fake cluster, and a simple browser."""
 
 from __future__ import annotations
 

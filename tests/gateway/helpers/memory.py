@@ -1,4 +1,4 @@
-"""A gateway in memory: real connections and conversations over transports that are buffers, before the fake cluster."""
+"""A gateway in memory: real connections over transports that are buffers, in front of the fake cluster."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class MemoryClient:
 
 
 class MemoryGateway:
-    """A hub before a fake cluster, and its clients."""
+    """A hub in front of a fake cluster, and its clients."""
 
     def __init__(
         self, folder: Path, limits: Limits | None = None, users: Mapping[str, Account] | None = None, *,

@@ -1,4 +1,4 @@
-"""A server on a real loop and sockets before the fake cluster, and its clients."""
+"""A server on a real loop and sockets in front of the fake cluster, and its clients."""
 
 from __future__ import annotations
 

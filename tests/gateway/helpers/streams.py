@@ -43,7 +43,7 @@ def puts(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def changes(draw: st.DrawFn) -> bytes:
-    """Draw CHANGE and MOVE with data; some are malformed, and their data must be found all the same."""
+    """Draw CHANGE and MOVE with data; some are malformed, and their data must still be found."""
     data = draw(st.binary(max_size=60))
     before = draw(st.sampled_from([b"", b"REQ 1 ", b"REQ x ", b"REQ 1 REQ 2 "]))
     head = draw(st.sampled_from([b"CHANGE 5", b"CHANGE KEY q k PRI 1", b"CHANGE x", b"MOVE 5 q DELAY 1", b"MOVE 5"]))

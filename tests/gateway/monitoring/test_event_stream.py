@@ -1,4 +1,4 @@
-"""Events over HTTP, on a real loop and sockets, before the fake cluster."""
+"""Events over HTTP, on a real loop and sockets, in front of the fake cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP port, on a real loop and sockets, before the fake cluster."""
+"""The HTTP port, on a real loop and sockets, in front of the fake cluster."""
 
 from __future__ import annotations
 
@@ -170,7 +170,8 @@ def test_readyz_says_why_not() -> None:
     [
         (lambda cluster: None, None),
         (lambda cluster: setattr(cluster, "lag", LAG_MAX + 1), None),       # a leader has no lag to wait for
-        (lambda cluster: setattr(cluster, "online", False), "this node is switched offline (pqctl node online n1)"),
+        (lambda cluster: setattr(cluster, "online", False),
+         "this node is stopping, or switched offline (pqctl node online n1)"),
         (lambda cluster: setattr(cluster, "serving", False), "this node leads, but does not serve: "
          "it has begun just now, or disks are full"),
         (lambda cluster: cluster.follow("n2"), None),

@@ -97,7 +97,7 @@ def test_a_full_disk_loses_lines_or_is_waited_for(
 def test_lines_that_wait_are_written_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, full: bool,
 ) -> None:
-    """In a flood each write waits until the loop is not busy. Those of a write that fails are lost, each counted."""
+    """In a flood each write waits until the loop is not busy. Lines of a write that fails are lost, each counted."""
     writing, go_on, writes, write = threading.Event(), threading.Event(), [], os.write
 
     def slow(descriptor: int, data: memoryview) -> int:

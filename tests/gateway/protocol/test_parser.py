@@ -36,7 +36,7 @@ def clone(total_bytes: int) -> Command:
 
 
 def read(pieces: list[bytes]) -> list[Command]:
-    """Return all requests, those of a CLONE's data joined: their cut is free."""
+    """Return all requests; the chunks of a CLONE's data are joined, since they may be cut anywhere."""
     parser = parser_of(SMALL)
     requests: list[Command] = []
     for piece in pieces:

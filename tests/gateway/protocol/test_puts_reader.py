@@ -1,4 +1,4 @@
-"""PUTS while it arrives: what becomes of each job, and what it costs until then."""
+"""PUTS while it arrives: the outcome of each job, and its cost until then."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_memory_is_bounded_while_it_arrives() -> None:
     assert peak_bytes(b"PUTS 10000\r\n", b"q 0 0 %s\r\n" % (b"x" * 60 * KIB), 1000) < 2 * MIB
     assert peak_bytes(b"PUTS 400\r\n", b"q 0 65536\r\n" + bytes(65536), 399) < BATCH_BYTES_MAX + 2 * MIB
     assert peak_bytes(b"REQ 1 PUTS 5000\r\nq 0 %d\r\n" % (64 * MIB), bytes(65536), 1000) < MIB
-    # A block that comes by and by is collected in one piece.
+    # A block that arrives gradually is collected in one piece.
     assert peak_bytes(b"PUTS 2\r\nq 0 %d\r\n" % (128 * KIB), b"xy", 64 * KIB) < 4 * 128 * KIB
 
 

@@ -1,4 +1,4 @@
-"""How long jobs wait and run, from a part of the hand-outs."""
+"""Waiting and running times of jobs, from a part of the hand-outs."""
 
 from __future__ import annotations
 

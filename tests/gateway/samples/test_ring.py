@@ -1,4 +1,4 @@
-"""Rows at equal steps of time, of which the newest are kept, and those of a coarser step made of them."""
+"""Rows at equal steps of time, of which the newest are kept, and rows of a coarser step made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sampled each second, which queues are kept, and what survives a restart."""
+"""Samples of each second: their content, the queues that are kept, and their survival of a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a node announces that it serves."""
+"""A node announces that it serves."""
 
 from __future__ import annotations
 

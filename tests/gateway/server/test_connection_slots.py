@@ -1,4 +1,4 @@
-"""Who may connect, and who has to authenticate as an administrator when all places are taken."""
+"""Slots of connections, and the trial of administrators when all slots are taken."""
 
 from __future__ import annotations
 

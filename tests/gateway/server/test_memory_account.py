@@ -271,7 +271,7 @@ def test_nobody_goes_when_there_is_little_room_for_a_moment() -> None:
 
 
 def nearly_full_but(gateway: MemoryGateway, held: int) -> MemoryClient:
-    """Let a client hold so much more that there is little room left."""
+    """Let a client hold enough to leave little room."""
     client = body(gateway, 2 * LIMIT, LIMIT * 9 // 10 - held)
     assert gateway.hub.account.high
     return client

@@ -19,6 +19,7 @@ from sockpqd.gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_SLICE,
     COMMANDS_PER_TURN_MAX,
+    EXPORTED_MAX,
     EXPORTS_MAX,
     LARGE_BODY_BYTES,
     LINES_PER_PIECE,
@@ -528,11 +529,35 @@ def test_a_snapshot_whose_client_has_gone_leaves_nothing_behind(tmp_path: Path) 
         client.vanish()
         await gateway.settle()
         assert gateway.hub.exports._value == EXPORTS_MAX - 1        # it is still being written
+        assert gateway.hub.exported.taken == 1
         go_on.set()
         await gateway.settle()
         assert gateway.hub.exports._value == EXPORTS_MAX
+        assert gateway.hub.exported.taken == 0
         assert not list(tmp_path.iterdir())
         assert await gateway.talk(b"SNAPSHOT\r\n") == b"200 OK 5\r\nstate"
+    with_gateway(test, folder=tmp_path)
+
+
+def test_snapshots_that_nobody_reads_are_few(tmp_path: Path) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await gateway.talk((b"PUT q 0 %d\r\n" % 200_000 + bytes(200_000)) * 20)
+        deaf = [gateway.connect("10.0.0.1") for _ in range(EXPORTED_MAX)]
+        for client in deaf:
+            client.transport.stuck = True
+            client.send(b"SNAPSHOT\r\n")
+            await gateway.settle()
+        await gateway.settle()
+        assert gateway.hub.exported.taken == EXPORTED_MAX
+        assert await gateway.talk(b"SNAPSHOT\r\nPING\r\n") == b"503 Busy\r\n200 OK\r\n"
+        deaf[0].vanish()
+        await gateway.settle()
+        assert gateway.hub.exported.taken == EXPORTED_MAX - 1
+        assert (await gateway.talk(b"SNAPSHOT\r\n")).startswith(b"200 OK ")
+        for client in deaf[1:]:
+            client.vanish()
+        await gateway.settle()
+        assert gateway.hub.exported.taken == 0
     with_gateway(test, folder=tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The real server on a real loop and sockets, before the fake cluster."""
+"""The real server on a real loop and sockets, in front of the fake cluster."""
 
 from __future__ import annotations
 

@@ -601,7 +601,7 @@ def test_the_answers_before_a_waiter_that_was_sent_are_sent_as_well() -> None:
 
 @pytest.mark.parametrize("comes", [True, False])
 def test_a_number_that_was_sent_is_answered_behind_the_last_byte(comes: bool) -> None:
-    """Its job would not be given back: whoever withdraws the command would not hear of it before its lease ends."""
+    """Its job would not be given back: a client that withdraws the command would hear of it only as its lease ends."""
     async def test(gateway: MemoryGateway) -> None:
         worker, producer = await attached(gateway), gateway.connect()
         worker.send(b"REQ 1 GETB q COUNT 10\r\n")

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from sockpq.aio import Client, Job
+from sockpq_http.values.breadth import VALUES_MAX
 
 from tests.hostile.arena import Arena, say
 from tests.hostile.attack import MIB, Attack, Bounds
@@ -26,6 +27,7 @@ SAY_S = 10.0
 MEMORY_MIB = 64
 BODY_MIB = 4
 READERS = 30                # that do not read; fewer than the requests that are executed at a time
+UNREADING = 60              # of large answers, which is four times what the program may hold
 HANGING_UP = 40             # at a time; all clients are one user, who may have 100 requests in execution
 HANG_UP_S = 0.05
 LEASE_S = 2
@@ -40,6 +42,11 @@ def request(method: str, path: str, body: bytes = b"", *, close: bool = False, l
         f"Content-Length: {len(body) if length is None else length}", *(["Connection: close"] if close else []),
     ]
     return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def names(count: int) -> bytes:
+    """Return so many members of an object, each of which is wrong as a field and as a header."""
+    return b",".join(b'"%d":1' % number for number in range(count))
 
 
 async def _put(door: str) -> bytes:
@@ -75,7 +82,8 @@ async def halves(arena: Arena) -> None:
 
 
 async def bodies(arena: Arena) -> None:
-    """Bodies that are costly to read: deep and wide JSON, thousands of jobs, wrong values, headers without end."""
+    """Bodies that are costly to read: deep and wide JSON, thousands of jobs, as many wrong values as there may be, long
+    texts, headers without end."""
     async with program(arena) as rest, AsyncExitStack() as stack:
         size = BODY_MIB * MIB - 100
         many = b'{"jobs":[' + b",".join([b'{"json":1}'] * 300_000) + b"]}"
@@ -87,6 +95,10 @@ async def bodies(arena: Arena) -> None:
             request("POST", "/v1/queues/rest_bodies/take", b'{"queues":[' + b",".join([b'"q"'] * 900_000) + b"]}"),
             request("POST", "/v1/jobs/done", b'{"ids":[' + b",".join([b'"a"'] * 900_000) + b"]}"),
             request("POST", "/v1/queues/rest_bodies/jobs", b" " * (2 * size)),
+            request("POST", "/v1/queues/rest_bodies/jobs", b'{"ttl":1,"text":"' + b"," * (size - 100) + b'"}'),
+            request("POST", "/v1/queues/rest_bodies/jobs", b"{" + names(VALUES_MAX - 1) + b"}"),
+            request("POST", "/v1/transactions",
+                    b'{"operations":[{"op":"put","queue":"q","headers":{' + names(VALUES_MAX - 10) + b"}}]}"),
             b"GET /v1/queues HTTP/1.1\r\nHost: localhost\r\n" + b"X: 1\r\n" * 100_000,
             b"GET /" + b"a" * MIB + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
         ]
@@ -104,6 +116,18 @@ async def unread(arena: Arena) -> None:
         for path in ("/v1/queues", "/v1/find?count=1000", "/v1/events?types=PUT", "/openapi.json", "/metrics"):
             await stack.enter_async_context(
                 Crowd(rest.door, READERS // 5, repeated=request("GET", path), reads=False, again_s=AGAIN_S))
+        await asyncio.sleep(arena.seconds)
+
+
+async def answers(arena: Arena) -> None:
+    """Clients that ask for one large job and do not read it, and others that do."""
+    data = b"x" * (BODY_MIB * MIB - 1000)
+    with arena.client() as client:
+        client.put("rest_large", data, key="k")
+    async with program(arena) as rest, AsyncExitStack() as stack:
+        peek = request("GET", "/v1/queues/rest_large/keys/k")
+        await stack.enter_async_context(Crowd(rest.door, UNREADING, repeated=peek, reads=False, again_s=AGAIN_S))
+        await stack.enter_async_context(Crowd(rest.door, READERS // 3, repeated=peek, again_s=AGAIN_S))
         await asyncio.sleep(arena.seconds)
 
 
@@ -148,5 +172,7 @@ ATTACKS = (
     Attack("rest-bodies", "clients of sockpq-http send bodies and heads that are costly to read", bodies,
            bounds=BOUNDS),
     Attack("rest-unread", "clients of sockpq-http read no answers", unread, bounds=BOUNDS),
+    Attack("rest-answers", "clients of sockpq-http ask for a job of 4 MiB, and most of them read nothing", answers,
+           bounds=BOUNDS),
     Attack("rest-hang-ups", "clients of sockpq-http that wait for jobs hang up", hang_ups, bounds=BOUNDS),
 )

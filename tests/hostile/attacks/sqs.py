@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,17 +15,22 @@ from unittest.mock import patch
 import botocore.auth
 import botocore.awsrequest
 import botocore.credentials
+import trustme
 
+from tests.hostile import network
 from tests.hostile.arena import Arena, say
 from tests.hostile.attack import MIB, Attack, Bounds
 from tests.hostile.crowd import Crowd
-from tests.hostile.program import Program, free_door, running
+from tests.hostile.program import Program, Served, free_door, running
 
 KEY, SECRET = "shop", "a-secret-of-the-shop-0123456789"
 TIMEOUT_S = 2
 PLACES = 400
 SILENT = 250
 BODIES = 150
+ADDRESSES = 3               # from which handshakes come that do not end,
+HANDSHAKES = 300            # so many at a time,
+OTHER_FILES = 400           # beside which the program has these: its own, and what is accepted in a turn
 STRANGERS = 30              # of each kind, which come again at once
 USERS = 6                   # of each kind
 AGAIN_S = 0.02
@@ -60,8 +66,10 @@ async def _list_queues(door: str) -> bytes:
 
 
 @asynccontextmanager
-async def program(arena: Arena) -> AsyncIterator[Program]:
-    """The program before the arena's cluster, with one user."""
+async def program(
+    arena: Arena, served: Served = _list_queues, more: Mapping[str, str] | None = None,
+) -> AsyncIterator[Program]:
+    """The program before the arena's cluster, with one user. `more`: of its environment."""
     door = free_door()
     with tempfile.TemporaryDirectory() as folder:
         users = Path(folder, "users.toml")
@@ -72,8 +80,8 @@ async def program(arena: Arena) -> AsyncIterator[Program]:
         environment = {f"SOCKPQ_SQS_LIMITS_{name}": str(value) for name, value in limits.items()}
         command = [sys.executable, "-m", "sockpq_sqs.main", "--listen", door, "--servers",
                    ",".join(arena.cluster.servers), "--users", str(users)]
-        async with running(arena, door, command, _list_queues,
-                           {**environment, "SOCKPQ_SQS_USERS_IN_CLUSTER": "false"}) as found:
+        async with running(arena, door, command, served,
+                           {**environment, "SOCKPQ_SQS_USERS_IN_CLUSTER": "false", **(more or {})}) as found:
             yield found
 
 
@@ -87,6 +95,45 @@ async def halves(arena: Arena) -> None:
         await asyncio.sleep(max(arena.seconds, TIMEOUT_S + 4.0))
         for crowd, count in zip(crowds, (SILENT, SILENT, BODIES), strict=True):
             arena.expect(crowd.cut + crowd.refused >= count, f"{crowd.cut} of {count} connections were cut off")
+
+
+async def handshakes(arena: Arena) -> None:
+    """Connections for TLS that say nothing take all places again and again, from addresses that are not loopback's."""
+    authority = trustme.CA()
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+
+    async def greet(door: str) -> bytes:
+        host, _, port = door.rpartition(":")
+        try:
+            async with asyncio.timeout(SAY_S):
+                reader, writer = await asyncio.open_connection(host, int(port), ssl=trusting)
+                try:
+                    writer.write(signed(door, close=True))
+                    answer = await reader.read()
+                finally:
+                    writer.transport.abort()
+        except OSError as error:
+            return repr(error).encode()
+        return b"" if answer.startswith(b"HTTP/1.1 200") else answer[:200] or b"nothing"
+
+    with tempfile.TemporaryDirectory() as folder:
+        issued, cert, key = authority.issue_cert("127.0.0.1"), Path(folder, "cert.pem"), Path(folder, "key.pem")
+        cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+        key.touch(0o600)
+        key.write_bytes(issued.private_key_pem.bytes())
+        tls = {"SOCKPQ_SQS_TLS_CERT": str(cert), "SOCKPQ_SQS_TLS_KEY": str(key)}
+        async with program(arena, greet, tls) as sqs, AsyncExitStack() as stack:
+            crowds = [
+                await stack.enter_async_context(
+                    Crowd(sqs.door, HANDSHAKES, source=network.stranger(number), again_s=AGAIN_S))
+                for number in range(ADDRESSES)]
+            most, until = 0, asyncio.get_running_loop().time() + arena.seconds
+            while asyncio.get_running_loop().time() < until:
+                most = max(most, sqs.descriptors())
+                await asyncio.sleep(AGAIN_S)
+            arena.expect(most < PLACES + OTHER_FILES, f"the program had {most} files open for {PLACES} places")
+            arena.note(f"{sum(crowd.made for crowd in crowds)} connections, {most} files")
 
 
 async def strangers(arena: Arena) -> None:
@@ -127,6 +174,8 @@ async def forms(arena: Arena) -> None:
 ATTACKS = (
     Attack("sqs-halves", "650 connections to sockpq-sqs, which has 400 places, say nothing, or half of something",
            halves, bounds=BOUNDS),
+    Attack("sqs-handshakes", "900 handshakes with sockpq-sqs, which has 400 places, do not end, and come again at once",
+           handshakes, strangers=ADDRESSES, bounds=BOUNDS),
     Attack("sqs-strangers", "floods of requests to sockpq-sqs with wrong, old and no signatures", strangers,
            bounds=BOUNDS),
     Attack("sqs-forms", "a user of sockpq-sqs sends forms and JSON that are costly to decode", forms, bounds=BOUNDS),

@@ -1,4 +1,4 @@
-"""What clients ask for about jobs that end: numbers, headers, keys that are remembered, progress, results, records."""
+"""Commands about jobs that end: numbers, headers, keys that are remembered, progress, results, records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients ask for beyond the original protocol, drawn at random.
+"""Commands beyond the original protocol, drawn at random.
 
 Members of enumerations are drawn by number: the order in which the product lists them does not matter.
 """

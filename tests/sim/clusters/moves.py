@@ -27,7 +27,7 @@ FIXED: dict[str, Any] = {
 
 
 class Moves(TwoClusters):
-    """A run of so many rounds.
+    """A run of this many rounds.
 
     `unowned_s`: for how long a name had no owner, each time: while pqctl ran and both had a leader, and altogether.
     """

@@ -56,7 +56,7 @@ def repeat_as_something_new(patch: pytest.MonkeyPatch) -> None:
 
 
 def wait_without_looking_at_the_map(patch: pytest.MonkeyPatch) -> None:
-    """Another operator died between two versions, and no worker looks for the jobs that pqctl waits for."""
+    """Let pqctl ignore that another operator died between two versions: no worker looks for the jobs it waits for."""
     patch.setattr(Clusters, "must_go_on_with", lambda found, prefix: None)
 
 

@@ -137,7 +137,7 @@ class TwoClusters:
 
     @property
     def enough(self) -> bool:
-        """True if so many jobs wait that producers put none for a while."""
+        """True if there are enough waiting jobs for producers to pause."""
         return False
 
     def newest_of(self, name: str, node: str) -> ClusterMap:

@@ -1,4 +1,4 @@
-"""What makes jobs with time, keys and transactions keep their promises, taken out of the product."""
+"""Cures for jobs with time, keys and transactions, each taken out of the product."""
 
 from __future__ import annotations
 

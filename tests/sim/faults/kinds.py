@@ -350,7 +350,7 @@ class Faults:
     # Mistakes of people
 
     def older_copy(self) -> str:
-        """Somebody puts an older copy of a node's files back, at any moment: also while the leader dies.
+        """Puts an older copy of a node's files back, at any moment: also while the leader dies.
 
         The node asks the others what it may have forgotten, and waits for them for limits.REENTRY_S; where they cannot
         be asked for longer, a majority may have lost an entry, which no rule can make good. So soon after that all

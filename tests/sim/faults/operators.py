@@ -1,4 +1,4 @@
-"""What operators do to a running cluster while other things go wrong: add, remove, hand over, switch the service."""
+"""Operators of a running cluster in which other things go wrong: add, remove, hand over, switch the service."""
 
 from __future__ import annotations
 

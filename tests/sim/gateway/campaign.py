@@ -77,7 +77,7 @@ def run(seeds: Iterable[int], **fixed: Any) -> GatewayReport:
 
 
 def spread(seeds: range, jobs: int, **fixed: Any) -> Iterator[GatewayReport]:
-    """As run(), each seed in a process of its own, so many at a time; the same report, one run longer each time.
+    """As run(), each seed in a process of its own, several at a time; the same report, one run longer each time.
 
     What a world leaves behind ends with its process: cycles through structs without garbage collection would keep it.
     """

@@ -26,7 +26,7 @@ class Caller(Protocol):
         """Handle an answer."""
 
     def cut_off(self, line: Line) -> None:
-        """Handle the end of a connection, or a dial without a process at the other end."""
+        """Handle the end of a connection, or of an attempt to connect where no process listens."""
 
 
 class Line:

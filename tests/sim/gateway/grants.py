@@ -1,7 +1,7 @@
 """Checks the promise of pulses: in no window of P + PAUSE seconds do all nodes together write more than NOW grants.
 
 The monitor sees what each process writes to its clients, at the moment of writing and by the true time: grants, and
-jobs of queues with a rate. NOW, P and PAUSE are those of the history that all nodes share. They may change while a
+jobs of queues with a rate. NOW, P and PAUSE are taken from the history that all nodes share. They may change while a
 grant is in flight: one that was right at some moment between its proposal and its writing is right. A grant that a
 session requests again is in flight again: from the proposal that has a grant for it, otherwise from the reply, when the
 node decides whether there is room.

@@ -1,4 +1,4 @@
-"""The monitor of the promise about pulses: by which of a pulse's speeds it judges a grant, first or told again."""
+"""The monitor of the promise about pulses: by which of a pulse's speeds it judges a grant, first or repeated."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_on_a_slow_clock_it_is_longer_in_the_window(apart_s: float, right: bool)
 
 
 def test_a_grant_of_a_group_may_be_told_later_if_it_is_asked_for_again() -> None:
-    """The connection of its client was lost before it could be told."""
+    """The connection of its client was lost before it could be sent."""
     history = History(now=2, together=True)
     history.give(Grant("p", 2), Granted(1, 2), 1)
     history.pass_s(PER_S / 2)

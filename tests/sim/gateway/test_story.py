@@ -1,6 +1,6 @@
-"""What a pulse is for, told in simulated time: real gateways, workers that take turns, and an API with a limit.
+"""A story of pulses in simulated time: real gateways, workers that take turns, and an API with a limit.
 
-Nothing fails here; what is measured is the pace. The promise itself is judged all the while, as in all simulated runs.
+Nothing fails here; what is measured is the pace. The promise itself is judged throughout, as in all simulated runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What must hold in every run, whatever fails.
+"""The checks of every run, whatever fails.
 
 The first node that applies an entry writes history; all others, and the same node after a restart, must repeat it. The
 history is executed a second time by the plain model of the queue that core is tested against. So the promises about

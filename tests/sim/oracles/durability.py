@@ -136,7 +136,7 @@ class Durability:
         return [sync for sync in self._syncs if sync[0] > self._events.now]
 
     def _durable(self, at: float = 0.0) -> int:
-        """Return the last entry of the syncs that are over, now or then."""
+        """Return the last entry of the syncs that have ended, now or then."""
         when = max(at, self._events.now)
         return [last for over_at, last in self._syncs if over_at <= when][-1]
 

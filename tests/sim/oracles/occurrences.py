@@ -1,4 +1,4 @@
-"""How often a run did what: operations and their replies, options, events, repeated requests, ends of sessions.
+"""Counts what happened in a run: operations and their replies, options, events, repeated requests, ends of sessions.
 
 They judge nothing. They say what a campaign has exercised.
 """

@@ -1,6 +1,6 @@
 """Checks the promises of replicated time (spec/clock 1.2) against the true time, which no node knows.
 
-The wall clocks of some nodes are set now and then; those of the others are nearly right. Then
+The wall clocks of some nodes are set now and then; the other nodes' clocks are nearly right. Then
 
 * replicated time is not ahead of the true time by more than the median of the clocks may be: AT is not early;
 * between two entries no more of it has passed than of the true time, but for the slewing and a second: leases and

@@ -173,7 +173,7 @@ class SimDisk(FaultyDisk):
         return copies
 
     def put_back(self, copies: dict[str, Any]) -> None:
-        """Replace the node's files, none of which is open, by those of the copy."""
+        """Replace the node's files, none of which is open, by the copy's."""
         others = {name: file for name, file in self.names_now.items() if not name.startswith(FILES)}
         self.names_now = {**others, **copies}
         self.names_durable = dict(self.names_now)

@@ -22,7 +22,7 @@ BEYOND_S = 0.0005               # the library compares times with >, so a turn m
 
 
 def idle_until(node: SimNode, driver: Driver, children: list[SlowChild]) -> float:
-    """Return when the node has to take its next turn, if nothing arrives before. `children`: those of its process."""
+    """Return when the node has to take its next turn, if nothing arrives before. `children`: of its process."""
     return max(_next_deed(node, driver, children), node.world.events.now + limits.HOUSEKEEPING_S + BEYOND_S)
 
 

@@ -216,6 +216,7 @@ def _constants(rng: random.Random) -> list[tuple[Any, str, Any]]:
         (limits, "COMPACTION_BYTES_MIN", rng.choice((1000, 3000, 10_000, 64 << 20))),
         (limits, "COMPACTION_FACTOR", rng.choice((0, 0, 1))),
         (limits, "BALLAST_STEP_BYTES", rng.choice((1000, 20_000, 1 << 40))),
+        (limits, "RESERVE_BYTES", 2000),
         (limits, "APPEND_BYTES", rng.choice((1000, 4000, 1 << 20))),
         (limits, "CHOKE_BYTES", choke),
         (limits, "UNCHOKE_BYTES", min(rng.choice((0, 1000, 1 << 20)), choke)),

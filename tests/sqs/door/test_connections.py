@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from sockpq_sqs.door import listener
 from sockpq_sqs.door.connection import Connection
 from sockpq_sqs.door.limits import BODY_BYTES_MAX, HEADERS_MAX, LARGE_BYTES, LINE_BYTES_MAX, REST, UNUSUAL_S
 from sockpq_sqs.door.memory import MemoryAccount
@@ -100,7 +101,7 @@ def test_floods_of_headers_end_the_connection(door: RunningDoor) -> None:
 def test_a_connection_that_was_no_http_leaves_nothing_behind(door: RunningDoor) -> None:
     made: list[weakref.ref[Connection]] = []
     make = door.door._connection
-    door.door._listener._make = lambda address: made.append(weakref.ref(one := make(address))) or one
+    door.door._listener._make = lambda *given: made.append(weakref.ref(one := make(*given))) or one
     gc.disable()
     try:
         for _ in range(3):
@@ -205,6 +206,14 @@ def test_slow_clients_are_cut_off(sent: bytes, limit: str, reason: str) -> None:
         connection.sendall(sent)
         rest(connection)
         assert dict(door.door.figures.cut) == {reason: 1}
+
+
+def test_the_kernel_keeps_nothing_of_a_connection_that_is_cut() -> None:
+    with (
+        RunningDoor(limits={**PATIENT, "hello_timeout_s": 1}) as door, door.socket() as client,
+        pytest.raises(ConnectionResetError),
+    ):
+        client.recv(1)
 
 
 def test_bytes_that_trickle_in_are_no_request() -> None:
@@ -357,23 +366,97 @@ def test_tls(tmp_path: Path) -> None:
         with door.socket() as plain:            # and who does not speak TLS leaves nothing behind
             plain.sendall(LIST)
             rest(plain)
-        until(lambda: door.call(lambda: door.door._connections._places.taken) == 0)
+        until(lambda: door.call(lambda: len(door.door._connections._places)) == 0)
+
+
+def test_a_handshake_that_does_not_end_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "HANDSHAKE_S", 3600.0)
+    authority = trustme.CA()
+    issued, cert, key = authority.issue_cert("a.test"), tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    key.touch(0o600)
+    key.write_bytes(issued.private_key_pem.bytes())
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    tls = {"cert": str(cert), "key": str(key)}
+    with RunningDoor(users_file(tmp_path), tls=tls, limits={**PATIENT, "connections_max": 1}) as door:
+        begun = lambda: door.call(lambda: len(door.door._listener._tasks))      # noqa: E731
+        silent = [door.socket() for _ in range(17)]
+        until(lambda: begun() == 17)
+        with trusting.wrap_socket(door.socket(), server_hostname="a.test") as user:
+            user.sendall(LIST)
+            assert user.recv(65536).startswith(b"HTTP/1.1 403")
+        assert broken(silent[0])
+        until(lambda: begun() == 16)            # and its descriptor is free
+        door.end()
+        assert all(broken(one) for one in silent[1:])
+
+
+def broken(client: socket.socket) -> bool:
+    """Return whether a connection has been ended, and close it."""
+    with client:
+        try:
+            return client.recv(1) == b""
+        except ConnectionError:
+            return True
+
+
+class Visitor:
+    """A connection that has a place."""
+
+    def __init__(self, address: str | None) -> None:
+        self.address = address
+        self.why = ""
+
+    def cut(self, why: str) -> None:
+        self.why = why
+
+
+def visitors(places: Places, address: str | None, count: int, *, known: bool) -> list[Visitor]:
+    """Return connections that have taken places."""
+    found = [Visitor(address) for _ in range(count)]
+    for one in found:
+        assert places.take(one)
+        if known:
+            places.recognise(one)
+    return found
 
 
 def test_places_are_counted_by_address() -> None:
     places = Places(4)
-    assert all(places.take("10.0.0.1") for _ in range(2))
-    assert not places.take("10.0.0.1")
-    assert places.crowded("10.0.0.1")
-    assert places.take("10.0.0.2")
-    assert places.take(None)
-    assert not places.take("10.0.0.3")
-    assert places.take(None)                    # places are reserved for this machine
-    places.leave("10.0.0.1")
-    assert not places.crowded("10.0.0.1")
+    (one, _) = visitors(places, "10.0.0.1", 2, known=True)
+    assert not places.take(Visitor("10.0.0.1"))
+    visitors(places, "10.0.0.2", 2, known=True)
+    assert not places.take(Visitor("10.0.0.3"))
+    visitors(places, None, 16, known=True)      # places that are reserved for this machine
+    assert not places.take(Visitor(None))
+    for _ in range(2):
+        places.leave(one)
+    assert len(places) == 19
+    assert places.take(Visitor("10.0.0.3"))
     assert address_of("127.0.0.1") is address_of("::1") is address_of("::ffff:127.0.0.1") is None
     assert address_of("2001:db8::1") == address_of("2001:db8::2%eth0") == "2001:db8::/64"
     assert address_of("::ffff:10.0.0.1") == "10.0.0.1"
+
+
+def test_the_oldest_stranger_of_the_address_with_most_of_them_makes_room() -> None:
+    places = Places(6, 4)
+    users = visitors(places, "10.0.0.1", 1, known=True)
+    many, few = visitors(places, "10.0.0.2", 3, known=False), visitors(places, "10.0.0.3", 2, known=False)
+    visitors(places, "10.0.0.4", 1, known=False)
+    assert [bool(one.why) for one in (*users, *many, *few)] == [False, True, False, False, False, False]
+
+
+def test_what_is_reserved_for_this_machine_makes_no_room() -> None:
+    places = Places(4)
+    own = visitors(places, None, 16, known=False)
+    visitors(places, "10.0.0.1", 2, known=True)
+    strangers = visitors(places, "10.0.0.2", 2, known=False)
+    visitors(places, "10.0.0.3", 1, known=False)
+    assert [bool(one.why) for one in (*strangers, *own)] == [True, False] + [False] * 16
+    assert len(places) == 20
+    visitors(places, None, 1, known=False)      # and beyond it this machine has no privilege
+    assert sum(bool(one.why) for one in own) == 1
 
 
 def test_memory_is_taken_from_those_that_hold_most() -> None:

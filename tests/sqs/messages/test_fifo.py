@@ -226,7 +226,8 @@ def test_ids_are_a_must(engine: RunningEngine, url: str) -> None:
     good = {"Id": "a", "MessageBody": "a", "MessageGroupId": "g", "MessageDeduplicationId": "1"}
     for bad in ({"Id": "b", "MessageBody": "b", "MessageGroupId": "g"},
                 {"Id": "b", "MessageBody": "b", "MessageDeduplicationId": "2"}):
-        engine.refused("SendMessageBatch", QueueUrl=url, Entries=[good, bad])
+        error = engine.refused("SendMessageBatch", QueueUrl=url, Entries=[good, bad])
+        assert error.query_code == "InvalidParameterValue"
     assert engine.receive(url) == []
     standard = engine.queue("standard")
     error = engine.refused("SendMessage", QueueUrl=standard, MessageBody="x", MessageDeduplicationId="d")

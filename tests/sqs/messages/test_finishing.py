@@ -78,18 +78,31 @@ def test_a_standard_queue_deletes_after_the_timeout(server: RealServer, engine: 
     assert engine.receive(url) == []
 
 
-def test_an_old_handle_takes_nothing_from_the_new_receiver(server: RealServer, engine: RunningEngine) -> None:
+def test_an_old_handle_does_not_delete_from_the_new_receiver(server: RealServer, engine: RunningEngine) -> None:
     url = engine.queue(VisibilityTimeout="5")
     engine.send(url)
     old = engine.one(url)
     server.pass_time(6)
     new = engine.one(url, VisibilityTimeout=60)
     delete(engine, url, old)
-    error = engine.refused(
-        "ChangeMessageVisibility", QueueUrl=url, ReceiptHandle=old["ReceiptHandle"], VisibilityTimeout=0)
-    assert error.query_code == "InvalidParameterValue"
     visibility(engine, url, new, 0)
     engine.one(url)
+
+
+def test_an_old_handle_hides_and_shows_as_with_amazon(server: RealServer, engine: RunningEngine) -> None:
+    url = engine.queue(VisibilityTimeout="5")
+    engine.send(url)
+    old = engine.one(url)
+    server.pass_time(6)
+    new = engine.one(url)
+    visibility(engine, url, old, 100)
+    server.pass_time(60)
+    assert engine.receive(url) == []
+    entry = {"Id": "a", "ReceiptHandle": old["ReceiptHandle"], "VisibilityTimeout": 0}
+    answer = engine("ChangeMessageVisibilityBatch", QueueUrl=url, Entries=[entry])
+    assert answer["Successful"] == [{"Id": "a"}]
+    engine.one(url)
+    delete(engine, url, new)
 
 
 def test_a_standard_queue_hides_after_the_timeout(server: RealServer, engine: RunningEngine) -> None:

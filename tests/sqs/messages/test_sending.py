@@ -215,6 +215,8 @@ def test_one_bad_entry_does_not_stop_the_others(engine: RunningEngine) -> None:
     assert [one["Id"] for one in answer["Successful"]] == ["0", "3"]
     assert [(one["Id"], one["Code"], one["SenderFault"]) for one in answer["Failed"]] == [
         ("1", "InvalidParameterValue", True), ("2", "InvalidMessageContents", True)]
+    assert answer["Failed"][0]["Message"] == (
+        "One or more parameters cannot be validated. Reason: Message must be shorter than 1024 bytes.")
     assert engine.bodies(url) == ["good", "fine"]
 
 

@@ -233,5 +233,6 @@ def test_tasks_are_listed_newest_first(engine: RunningEngine, pair: Pair) -> Non
     found = engine("ListMessageMoveTasks", SourceArn=pair.arn, MaxResults=10)["Results"]
     assert len(found) == 10
     for handle, code in (("foobared", "InvalidParameterValue"), ("e30=", "InvalidParameterValue")):
-        assert engine.refused("CancelMessageMoveTask", TaskHandle=handle).query_code == code
+        error = engine.refused("CancelMessageMoveTask", TaskHandle=handle)
+        assert (error.query_code, error.message) == (code, "Value for parameter TaskHandle is invalid.")
     assert engine.refused("ListMessageMoveTasks", SourceArn=pair.arn, MaxResults=11).code.startswith("InvalidParam")

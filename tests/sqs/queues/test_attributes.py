@@ -71,11 +71,16 @@ def test_fifo_attributes_are_for_fifo_queues(engine: RunningEngine) -> None:
     for name, value in (("ContentBasedDeduplication", "true"), ("FifoQueue", "false"), ("Foo", "x")):
         error = engine.refused("CreateQueue", QueueName="orders", Attributes={name: value})
         assert error.code == "InvalidAttributeName"
+    error = engine.refused("CreateQueue", QueueName="orders", Attributes={"DeduplicationScope": "queue"})
+    assert (error.code, error.message) == (
+        "InvalidAttributeName", "You can specify the DeduplicationScope only when FifoQueue is set to true.")
     standard, fifo = engine.queue("orders"), engine.queue("orders.fifo")
     for url, value, code in (
         (standard, "true", "InvalidAttributeName"), (fifo, "false", "InvalidAttributeValue"),
     ):
-        assert engine.refused("SetQueueAttributes", QueueUrl=url, Attributes={"FifoQueue": value}).code == code
+        error = engine.refused("SetQueueAttributes", QueueUrl=url, Attributes={"FifoQueue": value})
+        assert error.code == code
+    assert error.message == "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported."
     change(engine, fifo, ContentBasedDeduplication="true", FifoQueue="true")
     for attributes in ({"DeduplicationScope": "x"}, {"FifoThroughputLimit": "x"}):
         error = engine.refused("SetQueueAttributes", QueueUrl=fifo, Attributes=attributes)

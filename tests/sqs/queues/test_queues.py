@@ -22,7 +22,9 @@ def test_of_a_url_only_the_end_of_the_path_counts(engine: RunningEngine) -> None
     for url in ("orders", "http://other:1/base/000000000000/orders", "http://x/queue/orders", "/000000000000/orders/"):
         engine.send(url)
     assert len(engine.receive("orders")) == 4
-    for url in ("http://x/", "a b", "http://x/000000000000/a.b", ""):
+    for url in ("http://x/", "http://x", "http://x/000000000000/a.b"):
+        assert engine.refused("SendMessage", QueueUrl=url, MessageBody="x").code == "QueueDoesNotExist"
+    for url in ("a b", "ftp://x/", ""):
         assert engine.refused("SendMessage", QueueUrl=url, MessageBody="x").code == "InvalidAddress"
 
 

@@ -34,7 +34,7 @@ def as_before() -> Iterator[None]:
 
 
 class Slow:
-    """A value whose destructor runs when the limit is over."""
+    """A value whose destructor runs when the limit has passed."""
 
     def __del__(self) -> None:
         time.sleep(2 * LIMIT_S)

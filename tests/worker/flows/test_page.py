@@ -1,4 +1,4 @@
-"""docs/FLOWS.md: its programs run as they stand, and show what they are said to show."""
+"""docs/FLOWS.md: its programs run as they stand, and print what the page shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many children there should be: bounds, bursts, the keepalive, memory."""
+"""The number of children: bounds, bursts, the keepalive, memory."""
 
 from __future__ import annotations
 

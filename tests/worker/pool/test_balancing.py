@@ -1,4 +1,4 @@
-"""Which child gets a job, and how many jobs a pool asks for."""
+"""The choice of the child that gets a job, and the number of jobs that a pool asks for."""
 
 from __future__ import annotations
 

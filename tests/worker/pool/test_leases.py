@@ -1,4 +1,4 @@
-"""Which leases are renewed when."""
+"""The renewal of leases."""
 
 from __future__ import annotations
 

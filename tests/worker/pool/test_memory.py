@@ -1,4 +1,4 @@
-"""How much memory is used, and sizes as people write them."""
+"""Memory in use, and sizes as people write them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What pqworker prints before it works, on a terminal and with --check, and its lines for finished jobs."""
+"""The output of pqworker before it works, on a terminal and with --check, and its lines for finished jobs."""
 
 from __future__ import annotations
 
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -103,6 +104,17 @@ def test_check_says_when_no_server_answers(folder: Path) -> None:
     done = check(folder, "127.0.0.1:1")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "app.send" in done.stdout
+
+
+def test_check_says_what_it_looks_for_before_a_server_answers(folder: Path) -> None:
+    (folder / "app.py").write_text(APP.replace("App()", "App(timeout=3600)"))
+    with subprocess.Popen([PROGRAM, "app:app", "--check"], cwd=folder, env=environment("127.0.0.1:1"),
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as asking:
+        assert asking.stdout
+        printed, _, _ = select.select([asking.stdout], [], [], PATIENCE_S)
+        asking.kill()
+        assert printed
+        assert "cluster   127.0.0.1:1" in asking.stdout.read()
 
 
 def test_a_terminal_shows_a_banner_and_text(folder: Path, one_server: Server, client: Client) -> None:

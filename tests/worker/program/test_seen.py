@@ -1,4 +1,4 @@
-"""What can be observed of a worker: metrics, the live view, log lines, heartbeats."""
+"""Observing a worker: metrics, the live view, log lines, heartbeats."""
 
 from __future__ import annotations
 

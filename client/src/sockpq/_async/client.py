@@ -449,6 +449,8 @@ class Client:
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
         group: str | None = None,
+        number: bool = False,
+        lease: float | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
@@ -475,6 +477,8 @@ class Client:
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
         group: str | None = None,
+        number: bool = False,
+        lease: float | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
@@ -483,23 +487,24 @@ class Client:
 
         `json`, or `values` for the client's `codec`: other bodies, as for put(). `keys`: one for each; the other
         options are as for put(), and apply to all. Returns how many jobs were added: all, or with
-        `on_duplicate="ignore"` those whose keys were new. `timeout` limits the time without progress, not the whole.
-        Raises BatchFailed when some are acknowledged and others are not; it says which.
+        `on_duplicate="ignore"` those whose keys were new; only `jobs` has their numbers returned. `timeout` limits the
+        time without progress, not the whole. Raises BatchFailed when some are acknowledged and others are not; it says
+        which.
 
         `jobs`, and no other option: each a `Put` with options of its own. Returns for each of them what put() would,
         or the error that it would raise; BatchFailed is raised when servers did not answer.
         """
         if jobs is not None:
             others = (datas, item, json, values, keys, delay, at, ttl, every, after, when, key, on_duplicate, tries,
-                      group, headers)
-            if priority or any(other is not None for other in others):
+                      group, lease, headers)
+            if priority or number or any(other is not None for other in others):
                 raise BadArguments("put_many(jobs=) takes no other option: each Put has its own")
             each = batches.puts_of(queue, jobs, self._executor.bodies)
             return await run(batch_calls.put_each(self._executor, each, timeout, retry_unknown))
         bodies = batches.bodies_of(datas, json, values, self._executor.bodies)
         puts = batches.puts(
             queue, bodies, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, when=when,
-            key=key, on_duplicate=on_duplicate, tries=tries, group=group, headers=headers,
+            key=key, on_duplicate=on_duplicate, tries=tries, group=group, number=number, lease=lease, headers=headers,
             of_client=self._executor.bodies,
         )
         return await run(batch_calls.put_many(self._executor, puts, timeout, retry_unknown))
@@ -514,16 +519,23 @@ class Client:
         return [one if isinstance(one, Finished) else None for one in found]
 
     async def later_many(
-        self, returned: Iterable[Job | int], *, first: bool = False, timeout: float | None = None
+        self,
+        returned: Iterable[Job | int],
+        *,
+        first: bool = False,
+        yielded: bool = False,
+        timeout: float | None = None,
     ) -> list[bool]:
         """Put many running jobs back at once; returns False in the place of a job that is not running (any more).
 
-        `first`: each to its old place.
+        `first`: each to its old place; `yielded`: a slice of the work on each is finished: the attempt is not counted.
         """
         held = list(returned)
         option = " FIRST" if switch(first, "first") else ""
-        singles = [jobs.later(job, first=first) for job in held]
-        found = await run(batch_calls.end_many(self._executor, batches.ends("LATER", held, option), singles, timeout))
+        singles = [jobs.later(job, first=first, yielded=yielded) for job in held]
+        # LATER of several jobs has no YIELD: those are sent one by one, without waiting for the answers in between.
+        parts = [batches.Part(one, 1) for one in singles] if yielded else batches.ends("LATER", held, option)
+        found = await run(batch_calls.end_many(self._executor, parts, singles, timeout))
         return [not isinstance(one, SockpqError) for one in found]
 
     async def touch_many(
@@ -774,7 +786,8 @@ class Client:
     ) -> int:
         """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
 
-        The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
+        The options are those of put() with the same names. There is no `number`: in a queue with the setting NUMBERED
+        each job has one. Raises the errors of put(), for the first queue that refuses.
         """
         return await run(self._executor.run(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
@@ -809,7 +822,8 @@ class Client:
         """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many.
 
         `route`: its routing key, words with dots between them; queues bound with a pattern get it only if that matches.
-        The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
+        The other options are those of put() with the same names. There is no `number`: in a queue with the setting
+        NUMBERED each job has one. Raises the errors of put(), for the first queue that refuses.
         """
         return await run(self._executor.run(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,

@@ -185,7 +185,7 @@ class TransportStream(asyncio.Protocol):
         self._timer = self._loop.call_at(self._wait_until, self._ring)
 
     def _ring(self) -> None:
-        """End the wait if its time is over; otherwise reset the timer, which was set for an earlier wait."""
+        """End the wait if its time is up; otherwise reset the timer, which was set for an earlier wait."""
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return

@@ -315,7 +315,10 @@ class CallRunner:
             raise retry.interrupted(failure) from failure
         pause = retry.pause(failure, self.network.now(), exact=exact)
         self.counters.retries += 1
-        LOG.info("attempt %d failed, the next one begins in %.3f s: %s", retry.attempts, pause, failure)
+        LOG.log(
+            logging.INFO if retry.attempts == 1 and not last_words else logging.DEBUG,
+            "attempt %d failed, the next one begins in %.3f s: %s", retry.attempts, pause, failure,
+        )
         if not retry.told and self.network.now() - retry.failing_since >= SILENT_S:
             retry.told = True
             LOG.warning(

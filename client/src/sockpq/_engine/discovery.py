@@ -113,7 +113,7 @@ class Discovery:
         if leader != self._last:
             self.counters.leader_changes += self._last is not None
             self._last = leader
-            LOG.info("the leader is %s", leader)
+            LOG.info("commands go to %s", leader)        # a single server is not asked whether it leads
 
     def failed(self, address: Address, refused: bool = False) -> None:
         """Note that this server is unreachable or `refused` to serve.

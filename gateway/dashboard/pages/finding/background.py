@@ -18,8 +18,7 @@ async def show(view: View) -> str:
         tag("p", f"Actions on many jobs, which {view.cluster.name} carries out one after the other. They end with this "
                  "node; what they have done stays done, and can be repeated for the rest."),
         await table(("what", "jobs", "begun", "state", "how far", ""), _rows(view),
-                    counted(len(actions), "action")),
-        None if actions else tag("p", "None was begun on this node."),
+                    counted(len(actions), "action"), empty="None was begun on this node."),
     )
 
 

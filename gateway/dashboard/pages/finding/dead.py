@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from sockpqd.core import SEQ_BITS, JobState
+from sockpqd.core import SEQ_BITS, JobState, Place
 from sockpqd.gateway.dashboard.markup import Child, FigureText, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.timeline import when
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, form, page, search
@@ -21,6 +21,7 @@ LOOKED_MAX = 20_000         # dead jobs of a page whose reasons are looked at
 NAMES_PER_PORTION = 200     # queues looked at before others have a turn,
 JOBS_PER_PORTION = 300      # and jobs
 NO_REASON = "no reason given"
+ERROR_BYTES = 300           # the end of an error in which its last line is looked for
 
 
 class Deaths(Struct):
@@ -51,10 +52,10 @@ async def show(view: View) -> str:
         tag("p", "Jobs whose last attempt failed, or that a worker buried. They wait in the dead-letter queue of their "
                  "queue until somebody puts them back, those first that died first."),
         search("/dead", word, "Queue has"),
-        await table(("queue", "died of", "jobs", "first", "last", "an example", ""), rows,
+        await table(("queue", "died of", "jobs", "first", "last", "example", ""), rows,
                     f"{counted(total, 'dead job')} of {counted(count, 'queue')}"
-                    + (f"; the {QUEUES_MAX} with the most are shown" if count > len(shown) else "")),
-        None if total else tag("p", "No job is dead."),
+                    + (f"; the {QUEUES_MAX} with the most are shown" if count > len(shown) else ""),
+                    empty="No job is dead."),
     )
 
 
@@ -114,9 +115,11 @@ def _rows(view: View, queue: str, count: int, causes: Sequence[Deaths], *, compl
             **({"unreasoned": "yes"} if one.reason == NO_REASON else {"reason": one.reason}),
         }, back="/background") if manages and len(causes) > 1 else ""
         yield [
-            named if at == 0 else "", one.reason, FigureText(f"{'' if complete else 'at least '}{one.count:,}"),
+            named if at == 0 else "", [tag("strong", one.reason), _last_line(view, one)],
+            FigureText(f"{'' if complete else 'at least '}{one.count:,}"),
             when(view, one.first_ms), when(view, one.last_ms),
-            link(f"/job?{place}", "the last one") if view.visitor.manages(one.example[0]) else "",
+            tag("span", link(f"/job?{place}", "the last one"), class_="whole")
+            if view.visitor.manages(one.example[0]) else "",
             [retry, kick if at == 0 else None],
         ]
     if len(causes) > REASONS_MAX:
@@ -124,3 +127,11 @@ def _rows(view: View, queue: str, count: int, causes: Sequence[Deaths], *, compl
         yield ["", counted(len(causes) - REASONS_MAX, "other reason"), FigureText(f"{rest:,}"), "", "", "", ""]
 
 
+def _last_line(view: View, one: Deaths) -> Child:
+    """Return the last line of the example's error, which says most in a traceback, if the visitor may see the job."""
+    error = view.cluster.machine.error(Place(*one.example)) if view.visitor.manages(one.example[0]) else None
+    if not isinstance(error, bytes):            # there is none, or it is on the disk
+        return None
+    lines = error[-ERROR_BYTES:].decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), None)
+    return tag("small", last, class_="cause") if last else None

@@ -9,9 +9,11 @@ from urllib.parse import urlencode
 
 from sockpqd.core import JobView, Number, Selector
 from sockpqd.gateway.dashboard.markup import Child, link, table, tag
+from sockpqd.gateway.dashboard.pages.parts.badge import badge
 from sockpqd.gateway.dashboard.pages.parts.body import preview
-from sockpqd.gateway.dashboard.pages.parts.view import View, counted, page, section
-from sockpqd.gateway.dashboard.pages.queue import address, state_of
+from sockpqd.gateway.dashboard.pages.parts.trouble import queue_link
+from sockpqd.gateway.dashboard.pages.parts.view import Redirect, View, counted, page, section
+from sockpqd.gateway.dashboard.pages.queue import address, label, named, state_of
 
 NAMES_PER_PORTION = 100     # queues in which a key is looked for before others have a turn
 QUEUES_MAX = JOBS_MAX = 50  # shown
@@ -19,22 +21,28 @@ NUMBER_DIGITS_MAX = 19
 
 
 async def show(view: View) -> str:
+    """Return the page. Raises Redirect if a single job is all that is found."""
     word = view.word("search").strip()
     count, queues, jobs = await _matches(view, word) if word else (0, [], [])
     jobs = [*_numbered(view, word), *jobs]
+    if len(jobs) == 1 and not queues and named(jobs[0]):
+        raise Redirect(f"/job?{address(jobs[0])}")
+    await asyncio.sleep(0)
     nothing = None if queues or jobs or not word else tag(
-        "p", f"No job that you may see has the number, id or key {word}, and no queue has it in its name.")
+        "p", f"No job that you may see has the number, id or key {word}, and no queue has it in its name.",
+        class_="empty")
+    in_table = link(f"/queues?{urlencode({'search': word})}", f"All {count:,} in the table of queues")
+    listed = section("Queues", tag("ul", [tag("li", queue_link(name)) for name in queues]), tag("p", in_table)) \
+        if queues else None
+    await asyncio.sleep(0)
     return page(
         view, "Find",
         nothing if word else tag("p", "Type the number, id or key of a job, or a part of a queue's name."),
         section("Jobs", await table(
-            ("job", "queue", "state", "body"), [_row(job) for job in jobs[:JOBS_MAX]],
-            f"the first {JOBS_MAX} jobs" if len(jobs) >= JOBS_MAX else counted(len(jobs), "job"),
+            ("job", "queue", "state", "reason", "body"), [_row(job) for job in jobs[:JOBS_MAX]],
+            f"the first {JOBS_MAX} jobs" if len(jobs) >= JOBS_MAX else counted(len(jobs), "job"), sparse=True,
         )) if jobs else None,
-        section("Queues", tag("ul", [
-            tag("li", link(f"/queue?{urlencode({'name': name})}", name)) for name in queues
-        ]), tag("p", link(f"/queues?{urlencode({'search': word})}", f"All {count:,} in the table of queues")))
-        if queues else None,
+        listed,
     )
 
 
@@ -58,7 +66,7 @@ async def _matches(view: View, word: str) -> tuple[int, list[str], list[JobView]
     count, queues, jobs = 0, list[str](), list[JobView]()
     left = machine.all_queue_names()        # some perhaps twice
     while portion := list(islice(left, NAMES_PER_PORTION)):
-        names = [name for name in portion if name not in seen]
+        names = [name for name in dict.fromkeys(portion) if name not in seen]
         seen.update(names)
         found = [name for name in names if word in name and view.visitor.sees(name)]
         count += len(found)
@@ -74,6 +82,6 @@ async def _matches(view: View, word: str) -> tuple[int, list[str], list[JobView]
 
 def _row(job: JobView) -> list[Child]:
     return [
-        link(f"/job?{address(job)}", str(job.key or job.number or job.id)),
-        link(f"/queue?{urlencode({'name': job.queue})}", job.queue), state_of(job), preview(job.body()),
+        link(f"/job?{address(job)}", label(job)), queue_link(job.queue), badge(state_of(job)), job.reason,
+        preview(job.body()),
     ]

@@ -9,9 +9,10 @@ from sockpqd.core import JobView
 from sockpqd.gateway.dashboard.actions import BadForm
 from sockpqd.gateway.dashboard.job_filter import FIELDS, JobFilter, filter_of, matches
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, table, tag
+from sockpqd.gateway.dashboard.pages.parts.badge import badge
 from sockpqd.gateway.dashboard.pages.parts.body import preview
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, field, form, page, section
-from sockpqd.gateway.dashboard.pages.queue import address, named, state_of
+from sockpqd.gateway.dashboard.pages.queue import address, label, named, state_of
 from sockpqd.gateway.protocol.grammar.find import cursor
 
 ROWS = 50
@@ -63,7 +64,8 @@ async def _found(view: View, chosen: JobFilter) -> list[Child]:
     onward = {**chosen.fields, "from": cursor(place)} if place is not None else None
     some = f"{counted(len(jobs), 'job')}, and there may be more" if onward else counted(len(jobs), "job")
     return [
-        await table(("job", "queue", "state", "reason", "attempts", "body"), [_row(job) for job in jobs], some),
+        await table(("job", "queue", "state", "reason", "attempts", "body"), [_row(job) for job in jobs], some,
+                    empty=None if onward else "No job that you may see fits this search."),
         tag("p", link(f"/jobs?{urlencode(onward)}", "search on →"), class_="more") if onward else None,
         section(
             "All that this search finds", tag("p", tag("code", chosen.line)), everything(view, chosen),
@@ -81,9 +83,8 @@ def everything(view: View, chosen: JobFilter) -> list[Markup]:
 
 
 def _row(job: JobView) -> list[Child]:
-    label = str(job.key or job.number or job.id or job.seq)
     return [
-        link(f"/job?{address(job)}", label) if named(job) else label,
-        link(f"/queue?{urlencode({'name': job.queue})}", job.queue), state_of(job), job.reason, job.attempts,
+        link(f"/job?{address(job)}", label(job)) if named(job) else label(job),
+        link(f"/queue?{urlencode({'name': job.queue})}", job.queue), badge(state_of(job)), job.reason, job.attempts,
         preview(job.body()),
     ]

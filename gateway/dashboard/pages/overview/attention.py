@@ -1,43 +1,39 @@
-"""Finds problems that need attention: each has a word, a sentence, and a link to a page with a remedy."""
+"""Finds the problems of all that the visitor may see, for the first page."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from heapq import nlargest
 from urllib.parse import urlencode
 
-from msgspec import Struct
-
 from sockpqd.cluster import Figures, NodeStatus
-from sockpqd.core import OWN_PREFIX, SEQ_BITS, JobState, RunningJob
+from sockpqd.core import OWN_PREFIX, SEQ_BITS, RunningJob
 from sockpqd.gateway.auth.permissions import owner_of
-from sockpqd.gateway.dashboard.markup import Child, link, tag
+from sockpqd.gateway.dashboard.markup import link
 from sockpqd.gateway.dashboard.pages.group import held_back
-from sockpqd.gateway.dashboard.pages.parts.timeline import when
+from sockpqd.gateway.dashboard.pages.parts.nodes import NEAR
+from sockpqd.gateway.dashboard.pages.parts.trouble import (
+    OLD_MS,
+    Concern,
+    dead_jobs,
+    paused,
+    queue_link,
+    waiting_jobs,
+)
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, size
 
 NAMED_MAX = 5               # of each kind; the others are a number
 GROUPS_PER_PORTION = 50     # groups whose jobs are counted, and
 NAMES_PER_PORTION = 200     # queues, groups or pulses looked at before others have a turn
 JOBS_PER_PORTION = 2000
-OLD_MS = 5 * 60_000         # a job that has been waiting longer is worth a line
 UNLEASED_MS = 3_600_000     # so is one without a lease that was put before that
 SILENT_MS = 6_000           # workers are heard every two seconds
 CLOCK_MS = 1_000            # clocks that differ by more
 LAG_MAX = 1_000             # entries
-NEAR_MEMORY = 0.9           # of its mark: a node that uses more is near it
 NEAR_DISK = 2               # times what it needs: a node with less disk left is near that
 EXPIRY_S = 14 * 86_400      # certificates that expire sooner
-
-
-class Concern(Struct, frozen=True):
-    """Something that needs attention. `severe`: work is held up or lost for somebody."""
-
-    word: str
-    sentence: Child
-    severe: bool = False
 
 
 async def concerns(view: View, nodes: list[NodeStatus], figures: Figures) -> list[Concern]:
@@ -45,11 +41,6 @@ async def concerns(view: View, nodes: list[NodeStatus], figures: Figures) -> lis
     found = [*_nodes(view, nodes, figures), *_old(view), *await _dead(view), *await _paused(view),
              *await _groups(view), *await _pulses(view), *_workers(view), *await _unleased(view), *_certificates(view)]
     return sorted(found, key=lambda concern: not concern.severe)
-
-
-def queue_link(name: str, label: Child = None, **words: str) -> Child:
-    """Return a link to the page of a queue."""
-    return link(f"/queue?{urlencode({'name': name, **words})}", name if label is None else label)
 
 
 def _nodes(view: View, nodes: list[NodeStatus], figures: Figures) -> Iterator[Concern]:
@@ -76,7 +67,7 @@ def _room(node: NodeStatus) -> Iterator[Concern]:
     if its is None:
         return
     name, used, mark = link("/cluster", node.name), its.memory_used_bytes, its.memory_mark_bytes
-    if mark and used > mark * NEAR_MEMORY:
+    if mark and used > mark * NEAR:
         over = f"more than its mark, {size(mark)}" if used > mark else f"near its mark, {size(mark)}"
         yield Concern("memory", [name, f" uses {size(used)} of memory, {over}"], severe=used > mark)
     left, least = its.disk_free_bytes, its.disk_free_bytes_min
@@ -95,22 +86,14 @@ async def _dead(view: View) -> list[Concern]:
         if at % NAMES_PER_PORTION == 0:
             await asyncio.sleep(0)
     shown = nlargest(NAMED_MAX, found)
-    lines = [
-        Concern("dead", [link(f"/dead?{urlencode({'search': name})}", counted(count, "dead job")), " of ",
-                         queue_link(name), _since(view, name)], severe=True)
-        for count, name in shown
-    ]
+    lines = list[Concern]()
+    for count, name in shown:
+        lines.append(await dead_jobs(view, name, count))
     if len(found) > len(shown):
         rest = sum(count for count, _ in found) - sum(count for count, _ in shown)
         lines.append(Concern("dead", [link("/dead", counted(rest, "dead job")), " of ",
                                       counted(len(found) - len(shown), "other queue")], severe=True))
     return lines
-
-
-def _since(view: View, name: str) -> Child:
-    """Return, in words, since when the queue has dead jobs: the place of a dead job dates from its death."""
-    first = view.cluster.machine.next_jobs(name, JobState.DEAD, 1, [])
-    return [", the first died ", when(view, first[0].seq >> SEQ_BITS)] if first else None
 
 
 def _old(view: View) -> Iterator[Concern]:
@@ -120,23 +103,12 @@ def _old(view: View) -> Iterator[Concern]:
         if view.visitor.sees(name) and shown < NAMED_MAX:
             now_ms = view.cluster.time_ms
             oldest_ms = machine.history(name, now_ms).oldest_ms
-            figures = machine.stat(name, now_ms) if oldest_ms > OLD_MS else None
+            settings = machine.queue_settings(name)
+            stopped = settings is not None and settings.paused_out          # that is another line
+            figures = machine.stat(name, now_ms) if oldest_ms > OLD_MS and not stopped else None
             if figures is not None:
                 shown += 1
-                yield _waiting(name, dict(figures), now_ms - oldest_ms, oldest_ms)
-
-
-def _waiting(name: str, figures: Mapping[str, int], since_ms: int, oldest_ms: int) -> Concern:
-    """Return what is the matter with a queue whose oldest job came at `since_ms`."""
-    ready, withheld, running = figures["READY"], figures["WITHHELD"], figures["RUNNING"]
-    oldest: Child = ["the oldest for ", tag("time", duration(oldest_ms), data_ms=since_ms, data_since="yes")]
-    waiting = f" {counted(ready, 'job')} {'waits' if ready == 1 else 'wait'}, "
-    if ready > withheld and not running:
-        return Concern("no worker", ["nobody takes the jobs of ", queue_link(name), ":", waiting, oldest,
-                                     ", and none runs"], severe=True)
-    held = f", {withheld:,} of them held back" if withheld else ""
-    return Concern("waiting", ["in ", queue_link(name), waiting, oldest, held,
-                               f"; {counted(running, 'job')} {'runs' if running == 1 else 'run'}"])
+                yield waiting_jobs(view, name, dict(figures), oldest_ms)
 
 
 async def _paused(view: View) -> list[Concern]:
@@ -148,16 +120,10 @@ async def _paused(view: View) -> list[Concern]:
         if at % NAMES_PER_PORTION == 0:
             await asyncio.sleep(0)
     found = list(dict.fromkeys(found))
-    lines = [Concern("paused", [queue_link(name), _stopped(into, out)]) for name, into, out in found[:NAMED_MAX]]
+    lines = [paused(view, name, into=into, out=out) for name, into, out in found[:NAMED_MAX]]
     if len(found) > NAMED_MAX:
         lines.append(Concern("paused", [link("/queues?state=paused", counted(len(found) - NAMED_MAX, "other queue"))]))
     return lines
-
-
-def _stopped(into: bool, out: bool) -> str:
-    if into and out:
-        return " takes no jobs and hands none out"
-    return " takes no jobs" if into else " hands out no jobs"
 
 
 async def _groups(view: View) -> list[Concern]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, tag
-from sockpqd.gateway.dashboard.pages.overview.attention import Concern, concerns, queue_link
+from sockpqd.gateway.dashboard.pages.overview.attention import concerns
 from sockpqd.gateway.dashboard.pages.overview.verdict import shown, verdict
 from sockpqd.gateway.dashboard.pages.parts.chart import Chart, charts, spans
 from sockpqd.gateway.dashboard.pages.parts.nodes import cards, nearest_limit
-from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, Line, amount, mean
+from sockpqd.gateway.dashboard.pages.parts.picture import POINTS, Line, amount, mean, recent
+from sockpqd.gateway.dashboard.pages.parts.tiles import tiles
+from sockpqd.gateway.dashboard.pages.parts.trouble import listed, queue_link
 from sockpqd.gateway.dashboard.pages.parts.view import View, page, section
 
 CHARTS = (
@@ -21,7 +23,7 @@ CHARTS = (
     Chart("Oldest waiting", "seconds", ("oldest",), ("oldest",)),
 )
 NODE_CHARTS = (
-    Chart("Commit latency", "ms", ("commit_p50", "commit_p95"), ("p50", "p95")),
+    Chart("Commit latency, as leader", "ms", ("commit_p50", "commit_p95"), ("p50", "p95")),
     Chart("Processor", "percent", ("cpu",), ("of one core",)),
     Chart("Memory", "bytes", ("memory",), ("in use",)),
     Chart("Clients", "count", ("connections", "blocked"), ("connected", "blocked")),
@@ -37,39 +39,40 @@ async def show(view: View) -> str:
     found = await concerns(view, nodes, figures)
     drawn = await charts(view, CHARTS, view.samples.cluster, "cluster")
     of_node = await charts(view, NODE_CHARTS, view.samples.node, "node")
-    now = _now(view)
+    now = await _now(view)
+    await asyncio.sleep(0)
+    to_look_at = section("To look at", listed(found))
+    await asyncio.sleep(0)
+    of_nodes = section("Nodes", tag("p", nearest_limit(nodes)), cards(view, nodes),
+                       tag("p", link("/cluster", "All about the cluster")))
     await asyncio.sleep(0)
     return page(
-        view, "Overview", shown(verdict(view, nodes, figures, found)),
-        section("To look at", _list(found)) if found else None, now,
-        section("Nodes", tag("p", nearest_limit(nodes)), cards(view, nodes),
-                tag("p", link("/cluster", "All about the cluster"))),
+        view, "Overview", shown(verdict(view, nodes, figures, found)), to_look_at, now, of_nodes,
         spans(view, "/", {}), drawn,
         tag("h2", f"This node, {cluster.name}"), of_node,
     )
 
 
-def _now(view: View) -> Markup:
+async def _now(view: View) -> Markup:
     """Return the current figures."""
     series = view.samples.cluster
     now = series.now()
-    hour = series.window(view.samples.now_s, HOUR_S, POINTS, ("put", "done", "failed", "died")).values
-    tiles: list[tuple[str, Child, Child]] = [
-        (label, amount(now[field], "rate"), _average(hour[field]))
+    span, span_s = recent(view)
+    before = series.window(view.samples.now_s, span_s, POINTS, ("put", "done", "failed", "died")).values
+    shown: list[tuple[str, Child, Child]] = [
+        (label, amount(now[field], "rate"), _average(before[field], span))
         for label, field in (("in", "put"), ("done", "done"), ("put back", "failed"), ("died", "died"))
     ]
-    tiles += [(name, amount(now[name], "count"), None) for name in ("waiting", "running")]
+    shown += [(name, amount(now[name], "count"), None) for name in ("waiting", "running")]
     longest = view.samples.oldest.longest
     oldest_in = queue_link(longest[0][1]) if longest and view.visitor.sees(longest[0][1]) else None
-    tiles.append(("oldest waiting", amount(now["oldest"], "seconds") if now["oldest"] else "-",
+    shown.append(("oldest waiting", amount(now["oldest"], "seconds") if now["oldest"] else "-",
                   ["in ", oldest_in] if oldest_in else None))
     for label, name in (("queue time", "wait"), ("run time", "run")):
-        tiles.append((f"{label}, p95", *_latency(view, f"{name}_p50", f"{name}_p95")))
-    tiles.append(("dead", link("/dead", amount(now["dead"], "count")), None))
-    return tag("dl", [
-        tag("div", tag("dt", name), tag("dd", value, tag("small", more) if more else None))
-        for name, value, more in tiles
-    ], class_="figures")
+        await asyncio.sleep(0)
+        shown.append((f"{label}, p95", *_latency(view, f"{name}_p50", f"{name}_p95")))
+    shown.append(("dead", link("/dead", amount(now["dead"], "count")), None))
+    return tiles(shown)
 
 
 def _latency(view: View, half: str, most: str) -> tuple[str, str]:
@@ -79,13 +82,7 @@ def _latency(view: View, half: str, most: str) -> tuple[str, str]:
     return amount(mean(values[most]), "seconds"), f"p50 {amount(mean(values[half]), 'seconds')}, last minute"
 
 
-def _average(line: Line) -> str | None:
+def _average(line: Line, span: str) -> str | None:
     known = mean(line)
-    return None if known is None else f"{amount(known, 'rate')} in the last hour"
+    return None if known is None else f"{amount(known, 'rate')} in the last {span}"
 
-
-def _list(found: list[Concern]) -> Markup:
-    return tag("ul", [
-        tag("li", tag("span", one.word, class_="word"), tag("span", one.sentence),
-            class_="bad" if one.severe else "warn") for one in found
-    ], class_="attention")

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from sockpqd.cluster import Figures, NodeStatus
 from sockpqd.gateway.dashboard.markup import Markup, tag
-from sockpqd.gateway.dashboard.pages.overview.attention import Concern
 from sockpqd.gateway.dashboard.pages.parts.nodes import who_may_be_lost
+from sockpqd.gateway.dashboard.pages.parts.trouble import Concern
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted
 
 

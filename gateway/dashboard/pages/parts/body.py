@@ -9,6 +9,7 @@ from sockpqd.gateway.dashboard.markup import Markup, tag
 from sockpqd.gateway.dashboard.markup import text as escaped
 
 PREVIEW_BYTES = 80
+CALL_BYTES = 1024               # of a body that is read as the call of a task
 SHOWN_BYTES = 32 * 1024         # of a body on its own page
 HEX_BYTES = SHOWN_BYTES // 4    # of one in hex
 JSON_BYTES = 16 * 1024          # beyond this no attempt is made to read it
@@ -23,10 +24,31 @@ LINES = 50                      # lines of hex
 
 
 def preview(data: bytes) -> Markup:
-    """Return the beginning of a body in one line."""
+    """Return the beginning of a body in one line: the call of a task, or the text as it is."""
+    call = _call(data)
+    if call is not None:
+        return tag("code", call if len(call) <= PREVIEW_BYTES else f"{call[:PREVIEW_BYTES]}…")
     text = data[:PREVIEW_BYTES].decode("utf-8", "backslashreplace").replace("\n", "⏎")
-    more = f"… {len(data)} bytes" if len(data) > PREVIEW_BYTES else ""
-    return tag("code", text, more)
+    return tag("code", text + "…" * (len(data) > PREVIEW_BYTES))
+
+
+def _call(data: bytes) -> str | None:
+    """Return the call of a task as workers put it, as a program writes it; None if the body is none."""
+    if len(data) > CALL_BYTES or not data.startswith(b"{"):
+        return None
+    try:
+        fields = json.loads(data)
+        task, args, kwargs = fields["task"], fields.get("args", []), fields.get("kwargs", {})
+        if not (isinstance(task, str) and isinstance(args, list) and isinstance(kwargs, dict)):
+            return None
+        words = [*map(_written, args), *(f"{name}={_written(value)}" for name, value in kwargs.items())]
+    except (ValueError, KeyError, RecursionError):
+        return None
+    return f"{task}({', '.join(words)})"
+
+
+def _written(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 async def whole(data: bytes, form: str) -> Markup:

@@ -63,6 +63,7 @@ def more(path: str, words: dict[str, str], listing: Listing) -> Markup:
 def heads(path: str, words: dict[str, str], sorts: Sequence[str]) -> list[Child]:
     """Return the heads of the columns by which the list can be sorted, as links."""
     return [
-        link(f"{path}?{urlencode({**words, 'sort': name})}", f"{name} ↓" if name == words["sort"] else name)
+        tag("a", f"{name} ↓" if name == words["sort"] else name, href=f"{path}?{urlencode({**words, 'sort': name})}",
+            class_="sorted" if name == words["sort"] else None)
         for name in sorts
     ]

@@ -8,6 +8,9 @@ from sockpqd.cluster import NodeStatus
 from sockpqd.gateway.dashboard.markup import Child, Markup, pairs, tag
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, size
 
+NEAR = 0.9                  # of its mark of memory: a node that uses more is near it
+METER = 1.1                 # marks are the whole length of a bar
+
 
 def who_may_be_lost(nodes: list[NodeStatus]) -> str:
     """Return, in words, how many voters can be lost before the cluster stops serving."""
@@ -64,7 +67,13 @@ def _known(node: NodeStatus) -> Iterator[tuple[str, Child]]:
     if node.ahead_ms is not None:
         yield "clock", "as here" if not node.ahead_ms else f"{node.ahead_ms:+} ms"
     if node.host is not None:
-        mark = f" of {size(node.host.memory_mark_bytes)}" if node.host.memory_mark_bytes else ""
-        yield "memory", f"{size(node.host.memory_used_bytes)}{mark}"
+        used, mark = node.host.memory_used_bytes, node.host.memory_mark_bytes
+        yield "memory", [f"{size(used)} of {size(mark)}", _meter(used, mark)] if mark else size(used)
         yield "disk free", size(node.host.disk_free_bytes)
     yield "version", node.version
+
+
+def _meter(used: int, mark: int) -> Markup:
+    """Return a bar of the memory used: green, yellow from NEAR of the mark on, and red beyond it."""
+    return tag("meter", min=0, max=round(mark * METER), low=round(mark * NEAR), high=mark, optimum=0, value=used,
+               aria_label=f"{100 * used // mark}% of its mark")

@@ -31,10 +31,10 @@ def recent_rows(view: View, queue: str, *fields: str) -> FigureRows | None:
 
 
 def ranged(what: str, unit: str, *lines: Line) -> Markup:
-    """Return a picture of lines with the greatest value beside it. `what`: the label for screen readers."""
+    """Return a picture of lines with the greatest value next to it. `what`: the label for screen readers."""
     top = max(map(most, lines))
     return tag("span", sparkline(f"{what}: at most {amount(top, unit)}", *lines),
-               tag("span", f"0 to {amount(top, unit)}", class_="range"))
+               tag("span", f"0 to {amount(top, unit)}", class_="range"), class_="ranged")
 
 
 def most(line: Line) -> float:

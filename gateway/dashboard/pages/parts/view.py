@@ -8,21 +8,22 @@ from math import isinf
 from msgspec import Struct
 
 from sockpqd.cluster import Cluster
+from sockpqd.gateway.dashboard.actions import ACTIONS
 from sockpqd.gateway.dashboard.asset_files import asset
-from sockpqd.gateway.dashboard.background import BackgroundAction
+from sockpqd.gateway.dashboard.background import HARM, BackgroundAction
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag, text
 from sockpqd.gateway.dashboard.visitor import Visitor
 from sockpqd.gateway.samples import FigureSampler
 from sockpqd.gateway.server.hub import Hub
 
 PAGES = (
-    ("/", "Overview"), ("/queues", "Queues"), ("/jobs", "Jobs"), ("/dead", "Dead jobs"),
-    ("/background", "Background"), ("/items", "Items"), ("/groups", "Groups"),
-    ("/pulses", "Pulses"), ("/workers", "Workers"), ("/topics", "Topics"), ("/events-live", "Events"),
-    ("/slow", "Slow commands"),
-    ("/sessions", "Sessions"), ("/users", "Users"), ("/cluster", "Cluster"),
-    ("/clusters", "Clusters"),
+    ("Work", (("/", "Overview"), ("/queues", "Queues"), ("/jobs", "Jobs"), ("/dead", "Dead jobs"), ("/items", "Items"),
+              ("/background", "Background"))),
+    ("Flow", (("/groups", "Groups"), ("/pulses", "Pulses"), ("/workers", "Workers"), ("/topics", "Topics"))),
+    ("System", (("/cluster", "Cluster"), ("/clusters", "Clusters"), ("/events-live", "Events"),
+                ("/slow", "Slow commands"), ("/sessions", "Sessions"), ("/users", "Users"))),
 )
+HARMFUL = frozenset((*HARM, *(name for name, action in ACTIONS.items() if action.harm)))    # their buttons are red
 NUMBER_DIGITS_MAX = 9
 
 
@@ -68,6 +69,10 @@ class NotThere(Exception):
     """The subject of the page does not exist."""
 
 
+class Redirect(Exception):
+    """The answer is another page; the message is its address."""
+
+
 def whom(name: str, leader: str | None) -> str:
     """Return a sentence with the node that `name`, which does not serve, takes for the leader."""
     if leader is None:
@@ -75,13 +80,12 @@ def whom(name: str, leader: str | None) -> str:
     return f"follows {leader}" if leader != name else "leads, but does not serve at the moment"
 
 
-def page(view: View, title: str, *content: Child, live: bool = True) -> str:
-    """Return a whole document. `live`: the script keeps it fresh."""
+def page(view: View, title: str, *content: Child, above: tuple[str, str] | None = None, live: bool = True) -> str:
+    """Return a whole document.
+
+    `above`: address and name of the list to which the subject of this page belongs; `live`: the script keeps it fresh.
+    """
     cluster = view.cluster
-    leader = cluster.leader()
-    where = [tag("strong", cluster.name), f" ({view.version}), ",
-             "leads" if cluster.serving else whom(cluster.name, leader)]
-    navigation = [tag("a", name, href=path, aria_current="page" if name == title else None) for path, name in PAGES]
     head = tag(
         "head", tag("meta", charset="utf-8"), tag("title", f"{title} · sockpqd {cluster.name}"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
@@ -91,21 +95,42 @@ def page(view: View, title: str, *content: Child, live: bool = True) -> str:
         tag("script", src=asset("script.js"), defer=True),
     )
     body = tag(
-        "body", tag("a", "Skip to the content", href="#content", class_="skip"),
-        tag("header", tag("nav", navigation, aria_label="Pages"), tag("p", where), _find(view)),
-        _stale(view),
-        tag("main", tag("h1", title), tag("p", view.note, class_="note", role="status") if view.note else None,
-            content, id="content", data_live="/live" if live else None, data_state=state(cluster)),
-        tag("footer", tag("p", f"As of entry {cluster.machine.index}: ", tag("span", age(cluster), id="age"),
-                          f" · {view.visitor.user or 'no users required'}")),
+        "body", tag("a", "Skip to the content", href="#content", class_="skip"), _header(view, title, above),
+        tag("div", _stale(view), tag(
+            "main", tag("p", tag("a", above[1], href=above[0]), class_="above") if above else None,
+            tag("h1", title), tag("p", view.note, class_="note", role="status") if view.note else None,
+            content, id="content", data_live="/live" if live else None, data_state=state(cluster),
+        ), tag("footer", tag("p", f"As of entry {cluster.machine.index}: ", tag("span", age(cluster), id="age"),
+                             f" · {view.visitor.user or 'no users required'}")), class_="right"),
     )
     return "<!doctype html>\n" + tag("html", head, body, lang="en")
+
+
+def _header(view: View, title: str, above: tuple[str, str] | None) -> Markup:
+    """Return the head of each page: this node and its role, the search, and the pages, a menu on narrow screens."""
+    cluster = view.cluster
+    role = "leads" if cluster.serving else whom(cluster.name, cluster.leader())
+    groups = [tag("div", tag("h2", name), [_entry(view, path, label, title, above) for path, label in pages])
+              for name, pages in PAGES]
+    return tag(
+        "header", tag("p", tag("a", "sockpqd", href="/", class_="brand"), tag("small", view.version)),
+        tag("p", tag("strong", cluster.name), f" {role}", class_="where"), _find(view),
+        tag("button", "Menu", type="button", popovertarget="pages", class_="menu"),
+        tag("nav", groups, aria_label="Pages", id="pages", popover="auto"),
+    )
+
+
+def _entry(view: View, path: str, label: str, title: str, above: tuple[str, str] | None) -> Markup:
+    """Return the link to a page; the one to dead jobs has their number, for visitors who see all queues."""
+    current = "page" if label == title else "true" if above is not None and path == above[0] else None
+    dead = view.samples.cluster.now()["dead"] if path == "/dead" and view.visitor.sees("") else None
+    return tag("a", label, [" ", tag("b", f"{dead:,.0f}")] if dead else None, href=path, aria_current=current)
 
 
 def _find(view: View) -> Markup:
     """Return the field by which jobs and queues are found from any page."""
     return tag(
-        "form", tag("input", name="search", type="search", placeholder="Number, key or queue",
+        "form", tag("input", name="search", type="search", placeholder="Job or queue",
                     aria_label="Number, id or key of a job, or a queue", autocomplete="off"),
         tag("button", "Find"), method="get", action="/find", role="search",
     )
@@ -155,7 +180,7 @@ def form(
     hidden = {"action": action, "token": view.token, "back": back, **(fields or {})}
     return tag(
         "form", [tag("input", type="hidden", name=name, value=value) for name, value in hidden.items()], inputs,
-        tag("button", label), method="post", action="/act",
+        tag("button", label, class_="harm" if action in HARMFUL else None), method="post", action="/act",
     )
 
 

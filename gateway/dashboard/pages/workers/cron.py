@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from msgspec import Struct
 
 from sockpqd.core import JobState, JobView
 from sockpqd.gateway.dashboard.markup import Child, link, table, tag
+from sockpqd.gateway.dashboard.pages.parts.badge import badge
 from sockpqd.gateway.dashboard.pages.parts.body import task_of
 from sockpqd.gateway.dashboard.pages.parts.timeline import when
 from sockpqd.gateway.dashboard.pages.parts.view import View, duration, field, form
@@ -18,6 +18,7 @@ from sockpqd.gateway.dashboard.pages.queue import address
 
 QUEUE = "cron"              # of periodic tasks, unless an app says otherwise
 RUNS = 25                   # of each state
+TIME_S_MAX = 253_402_300_800    # the end of the year 9999
 RUN_BYTES_MAX = 16 * 1024   # the body of a run is small
 
 
@@ -72,7 +73,7 @@ def _ended(view: View, jobs: list[JobView]) -> Iterator[list[Child]]:
         took = duration(max(0, (job.ended_ms or 0) - started)) if started is not None else "-"
         yield [
             link(f"/job?{address(job)}", task_of(job.body()) or str(job.number)), when(view, job.ended_ms or 0), took,
-            job.state.name.lower(), job.attempts,
+            badge(job.state.name), job.attempts,
         ]
 
 
@@ -82,10 +83,10 @@ def _next(view: View, queue: str) -> Iterator[list[Child]]:
         for job in machine.peek_queue(queue, state, RUNS):
             run = _run(job.body())
             if run is not None:
-                in_ms = run.at_s * 1000 - view.cluster.time_ms
                 yield [
-                    link(f"/job?{address(job)}", run.task), f"{_time(run.at_s)}, in {duration(max(0, in_ms))}",
-                    tag("code", run.line), run.tz, state.name,
+                    link(f"/job?{address(job)}", run.task),
+                    when(view, run.at_s * 1000) if 0 <= run.at_s < TIME_S_MAX else str(run.at_s),
+                    tag("code", run.line), run.tz, badge(state.name),
                     [form(view, "job.put", "Run now", {**its, "priority": "0", "body": run.call}, back="/workers"),
                      form(view, "job.delete", "Remove", {**its, "key": job.key}, back="/workers")
                      if job.key else None],
@@ -103,10 +104,3 @@ def _run(data: bytes) -> CronRun | None:
         return CronRun(str(fields["task"]), str(cron["line"]), str(cron["tz"]), int(cron["at"]), json.dumps(call))
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
-
-
-def _time(at_s: int) -> str:
-    try:
-        return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return str(at_s)

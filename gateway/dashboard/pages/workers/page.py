@@ -33,9 +33,10 @@ async def show(view: View) -> str:
     return page(
         view, "Workers",
         await table(HEADS, _workers(view, workers),
-                    counted(len(workers), "worker") + (f", the first {ROWS}" if len(workers) > ROWS else "")),
-        tag("p", "A worker is heard every two seconds, and vanishes some 15 s after it has ended.") if workers else
-        tag("p", "No worker is running: start one with pqworker."),
+                    counted(len(workers), "worker") + (f", the first {ROWS}" if len(workers) > ROWS else ""),
+                    empty="No worker is running: start one with pqworker."),
+        tag("p", "A worker is heard every two seconds, and vanishes some 15 s after it has ended.")
+        if workers else None,
         section("Periodic tasks", await periodic_tasks(view)),
     )
 

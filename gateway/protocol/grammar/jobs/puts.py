@@ -109,7 +109,7 @@ def put(words: Words) -> Command | None:
         raise ArgumentError("PUT takes a queue, a priority and a length")
     try:
         queue = name(words[1])
-    except ArgumentError:           # several queues, or a topic: seldom
+    except ArgumentError:           # several queues, or a topic: rare
         return _spread(words)
     if count == 4:
         return Command(Put(queue, signed(words[2], PRIORITY), b""), unsigned(words[3], LENGTH))

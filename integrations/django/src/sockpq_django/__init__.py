@@ -7,8 +7,8 @@ docs/DJANGO.md of the project describes it.
 
 from sockpq_django.backend import SockpqBackend
 from sockpq_django.backends import cancel
+from sockpq_django.database.inbox import once
 from sockpq_django.errors import TaskCancelled, TaskExpired, TaskRefused, TaskUnknown, WorkerLost
-from sockpq_django.inbox import once
 
 __all__ = [
     "SockpqBackend", "TaskCancelled", "TaskExpired", "TaskRefused", "TaskUnknown", "WorkerLost", "cancel", "once",

@@ -15,8 +15,8 @@ from sockpq import SockpqError
 
 from sockpq_django.backend import SockpqBackend
 from sockpq_django.backends import own_backends
-from sockpq_django.dead import FailedTask, failed_task, failed_tasks, remove_task, retry_task
 from sockpq_django.models import DeadTask
+from sockpq_django.operations.dead import FailedTask, failed_task, failed_tasks, remove_task, retry_task
 
 CHANGELIST = "admin:sockpq_django_deadtask_changelist"
 RETRY, REMOVE = "retry", "remove"

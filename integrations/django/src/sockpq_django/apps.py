@@ -14,6 +14,6 @@ class SockpqDjangoConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the check that asks the servers."""
-        from sockpq_django import reachability
+        from sockpq_django.operations import reachability
 
         reachability.register()

@@ -20,11 +20,12 @@ from sockpq_django.api import (
     normalize_json,
     signals,
 )
-from sockpq_django.checking import messages_of
-from sockpq_django.clients import shared_client
-from sockpq_django.options import task_options
-from sockpq_django.queues import set_up_queues
-from sockpq_django.rows import delete_row, fetch_rows, row_of, write_row
+from sockpq_django.configuration.checking import messages_of
+from sockpq_django.configuration.clients import shared_client
+from sockpq_django.configuration.options import task_options
+from sockpq_django.configuration.queues import set_up_queues
+from sockpq_django.database.rows import delete_row, fetch_rows, row_of, write_row
+from sockpq_django.database.transactions import warn_of_transactions
 from sockpq_django.tasks.body import BadBody, TaskBody
 from sockpq_django.tasks.names import (
     QUEUE_MAX,
@@ -36,7 +37,6 @@ from sockpq_django.tasks.names import (
     results_queue,
 )
 from sockpq_django.tasks.reading import SeenJob, ready_result, result_of, seen
-from sockpq_django.transactions import warn_of_transactions
 from sockpq_django.work.processing import process
 
 LEASE_S = 3600.0            # of run(), which does not renew it

@@ -7,7 +7,7 @@
     order.pay()
     assert sockpq_django.testing.run_tasks() == 1
 
-With OUTBOX rows are written to its database as ever, so a task whose transaction is rolled back does not run.
+With OUTBOX rows are written to its database as usual, so a task whose transaction is rolled back does not run.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 
 from sockpq_django.backends import own_backends
-from sockpq_django.reachability import fault_of
-from sockpq_django.rows import lag_of
+from sockpq_django.database.rows import lag_of
+from sockpq_django.operations.reachability import fault_of
 
 
 def health(request: HttpRequest) -> JsonResponse:

@@ -11,9 +11,11 @@ import django
 from django.apps import apps
 
 from sockpq_django.backends import own_backend
-from sockpq_django.serving import BACKEND, worker_app
+from sockpq_django.operations.logs import log_once
+from sockpq_django.operations.serving import BACKEND, worker_app
 
 if not apps.ready:
     django.setup()
+log_once()
 
 app = worker_app(own_backend(os.environ.get(BACKEND)))

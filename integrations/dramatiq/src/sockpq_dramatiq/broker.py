@@ -37,7 +37,7 @@ class SockpqBroker(Broker):
         """`servers` and `options` are those of sockpq.Client: addresses, `tls`, `user`, `secret_file` and others.
 
         `client`: one to share with the rest of the program, instead of these. `prefix`: before the names of all queues.
-        `ttl`: when a worker has given no sign of life for so many seconds, its messages go to others. `results`: adds
+        `ttl`: when a worker has given no sign of life for this many seconds, its messages go to others. `results`: adds
         the middleware Results with this backend.
         """
         super().__init__(middleware=middleware)

@@ -34,7 +34,7 @@ class SockpqConsumer(Consumer):
     ) -> None:
         """`prefetch`: how many messages the worker may have at a time. `timeout`: seconds to wait for one.
 
-        `ttl`: when this process has given no sign of life for so many seconds, its messages go to other workers.
+        `ttl`: when this process has given no sign of life for this many seconds, its messages go to other workers.
         """
         self._client = client
         self._queue = queue

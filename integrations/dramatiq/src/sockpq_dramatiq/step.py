@@ -35,7 +35,7 @@ class Command(NamedTuple):
 
 
 class Part:
-    """One thing that a step does beside ending the message. `bytes`: the size of its data."""
+    """One thing that a step does besides ending the message. `bytes`: the size of its data."""
 
     def __init__(self, commands: Sequence[Command] = (), data_bytes: int = 0) -> None:
         self.bytes = data_bytes

@@ -11,6 +11,7 @@ from sockpq_outbox.databases.base import Database, run
 from sockpq_outbox.relay.ledger import holder_of, queue_of
 from sockpq_outbox.rows import transaction
 from sockpq_outbox.sql import TABLES
+from sockpq_outbox.words import rows_counted, rows_wait
 
 LATE_S = 30.0               # a relay at work puts a row within a second or so
 QUEUES_MAX = 20
@@ -32,12 +33,12 @@ def examine(database: Database, client: Client, name: str) -> list[Finding]:
     found = _ledger(client, queue_of(name), identities)
     lag_s = 0.0 if counts.oldest is None else time.time() - counts.oldest
     found.append(Finding(
-        lag_s > LATE_S, f"{counts.waiting} rows wait" + (f", the oldest for {lag_s:.0f} s" if counts.waiting else "")))
+        lag_s > LATE_S, rows_wait(counts.waiting) + (f", the oldest for {lag_s:.0f} s" if counts.waiting else "")))
     if lag_s > LATE_S:
         found += _queues(client, queues)
     if counts.failed:
-        found.append(Finding(True, f"the cluster has refused {counts.failed} rows for good: `pqoutbox status` has the "
-                                   "reasons; when they are removed, `pqoutbox retry-failed`"))
+        found.append(Finding(True, f"the cluster has refused {rows_counted(counts.failed)} for good: `pqoutbox status` "
+                                   "has the reasons; when they are removed, `pqoutbox retry-failed`"))
     return found
 
 
@@ -64,11 +65,11 @@ def _queues(client: Client, queues: list[tuple[str, int]]) -> list[Finding]:
         try:
             stat = client.queue_stat(queue)
         except SockpqError as error:
-            found.append(Finding(True, f"{number} rows wait for {queue}: {error}"))
+            found.append(Finding(True, f"{rows_wait(number)} for {queue}: {error}"))
             continue
         paused = bool(stat.get("paused_in"))
         found.append(Finding(
-            True, f"{number} rows wait for {queue}" + (": it is paused (`pqctl queue resume`)" if paused else "")))
+            True, f"{rows_wait(number)} for {queue}" + (": it is paused (`pqctl queue resume`)" if paused else "")))
     return found
 
 

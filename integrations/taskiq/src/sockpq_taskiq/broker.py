@@ -40,8 +40,8 @@ class SockpqBroker(AsyncBroker):
 
         `queue_name`: for tasks without the label `queue_name`. `queues`: those that a worker listens to, by default
         that one; of several it is given the task of the greatest priority. `prefix`: before the names of all queues.
-        `ttl`: when a worker has given no sign of life for so many seconds, its tasks go to others. `prefetch`: how many
-        tasks a worker takes at once, beyond those that it works on.
+        `ttl`: when a worker has given no sign of life for this many seconds, its tasks go to others. `prefetch`: the
+        number of tasks that a worker takes at once, beyond those that it works on.
         """
         super().__init__()
         self.queue_name = queue_name

@@ -81,7 +81,7 @@ class Hidden:
     def dropped(self, queue: str) -> int:
         """Return how many jobs of this queue may have been taken and dropped at the end of the lease (THEN DONE).
 
-        After the last id that was seen only GETs without an answer count: the attempts that come late are over then.
+        After the last id that was seen only GETs without an answer count: the attempts that come late have ended then.
         """
         known = self._queue(queue)
         return min(known.dropped, self._sums[-2] + known.dropped_last)

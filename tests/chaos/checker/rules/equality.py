@@ -9,7 +9,7 @@ from tests.chaos.checker.violation import Violation
 
 
 def equality(facts: Facts) -> Iterator[Violation]:
-    """Check that position, hash and TOTAL of each node are those of the first."""
+    """Check that each node has the same position, hash and TOTAL as the first."""
     for node in facts.nodes[1:]:
         first = facts.nodes[0]
         if (node.applied, node.hash, node.total) != (first.applied, first.hash, first.total):

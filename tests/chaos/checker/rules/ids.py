@@ -9,7 +9,7 @@ from tests.chaos.checker.violation import Teller, Violation
 
 
 def ids(jobs: Jobs, teller: Teller) -> Iterator[Violation]:
-    """Check that no id occurs twice, and none is smaller than that of an earlier hand-out."""
+    """Check that no id occurs twice, and that ids never fall."""
     before: HandOut | None = None       # of those with smaller ids the one that began last
     last: HandOut | None = None
     for hand_out in jobs.numbered:

@@ -126,7 +126,7 @@ def _waits(jobs: Jobs, facts: Facts, least_ns: int) -> Iterator[_Wait]:
 def _coexist(
     wait: _Wait, queue: str, beside: list[Stay], serving: _Serving, hidden: Hidden, least_ns: int,
 ) -> tuple[Stay, int] | None:
-    """Return a job that certainly waited beside this client for too long, and since when."""
+    """Return a job that certainly waited at the same time as this client for too long, and since when."""
     newest_ns = max((one.came_earliest_ns for one in beside), default=0)
     for stay in beside:
         from_ns = max(wait.from_ns, stay.came_latest_ns)

@@ -1,4 +1,4 @@
-"""What counts as one address."""
+"""Addresses that count as one."""
 
 from __future__ import annotations
 

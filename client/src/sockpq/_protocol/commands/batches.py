@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial
 from itertools import groupby
+from operator import attrgetter, is_
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sockpq._protocol import arguments
@@ -33,8 +34,9 @@ from sockpq._protocol.commands.jobs import (
     get_options,
     handed_line,
     of_when,
-    put,
+    put_frame,
     put_line,
+    put_marks,
     put_of,
     put_options,
     shown_by,
@@ -99,11 +101,25 @@ class Put:
 
 
 PUT_OPTIONS = tuple(field.name for field in fields(Put))
+_OF_LINE = tuple(name for name in PUT_OPTIONS if name not in ("data", "json", "value", "headers"))
+_options_of = attrgetter(*_OF_LINE)
 
 
 def puts_of(queue: str, jobs: Iterable[Put], bodies: Bodies) -> list[Command[Stored]]:
-    """Return a PUT for each of these jobs."""
-    return [put(queue, **{name: getattr(job, name) for name in PUT_OPTIONS}, bodies=bodies) for job in jobs]
+    """Return a PUT for each of these jobs.
+
+    The line is made once for jobs one after the other with the very same options: most of a batch.
+    """
+    commands: list[Command[Stored]] = []
+    known: tuple[Any, ...] = ()
+    for job in jobs:
+        options = _options_of(job)
+        if not known or not all(map(is_, options, known)):
+            start, end, of_line, needs = put_frame(queue, **dict(zip(_OF_LINE, options, strict=True)))
+            known = options
+        content = arguments.content_of(arguments.body_of(job.data, job.json, job.value, bodies), job.headers, bodies)
+        commands.append(put_of(start, end, content, of_line, needs))
+    return commands
 
 
 def puts(
@@ -123,13 +139,18 @@ def puts(
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
     group: str | None = None,
+    number: bool = False,
+    lease: float | None = None,
     headers: Mapping[str, str] | None = None,
     of_client: Bodies = PLAIN,
 ) -> list[Command[Stored]]:
     """Return one PUT for each body, each with its key if there are `keys`."""
+    marks = put_marks(number, every, lease, None)
+    needs = (("number",) if number or lease is not None else ()) + of_when(when)
+
     def line(one: str | None) -> tuple[str, str, Callable[[str], Stored]]:
-        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group, when)
-        return put_line(queue, priority, item, False, options, one)
+        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group, when) + marks
+        return put_line(queue, priority, item, False, options, one, number=number)
 
     contents = (arguments.content_of(body, headers, of_client) for body in bodies)
     if keys is None:
@@ -137,7 +158,7 @@ def puts(
         pairs = ((frame, content) for content in contents)
     else:
         pairs = ((line(one), content) for content, one in zip(contents, keys, strict=True))
-    return [put_of(start, end, content, of_line, of_when(when)) for (start, end, of_line), content in pairs]
+    return [put_of(start, end, content, of_line, needs) for (start, end, of_line), content in pairs]
 
 
 def bodies_of(

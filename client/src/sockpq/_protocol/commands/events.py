@@ -48,7 +48,7 @@ def words_of(types: EventType | Iterable[EventType], names: str | Iterable[str] 
     wanted = [types] if isinstance(types, str) else list(types)
     for one in wanted:
         if one not in TYPES:
-            raise BadArguments(f"there is no type of events {one!r}")
+            raise BadArguments(f"there is no type of events {one!r}; there are {', '.join(TYPES)}")
     if not wanted:
         raise BadArguments("name a type of events")
     if names is None:

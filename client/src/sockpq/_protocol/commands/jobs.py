@@ -121,6 +121,44 @@ def put(
 
     Raises JobExists, QueueFull, QueuePaused, QueueNotFound according to these options and the queue's settings.
     """
+    frame = put_frame(
+        queue, priority, item, new_item, delay=delay, at=at, ttl=ttl, every=every, after=after, when=when, key=key,
+        on_duplicate=on_duplicate, tries=tries, group=group, number=number, lease=lease, dedup=dedup,
+    )
+    content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
+    return put_of(frame.start, frame.end, content, frame.of_line, frame.needs)
+
+
+class PutFrame(NamedTuple):
+    """A PUT without its data: the parts of its line, the reader of its answer, and what the server must know."""
+
+    start: str
+    end: str
+    of_line: Callable[[str], Stored]
+    needs: tuple[str, ...]
+
+
+def put_frame(
+    queue: str,
+    priority: int,
+    item: str | None,
+    new_item: bool,
+    *,
+    delay: float | None,
+    at: float | None,
+    ttl: float | None,
+    every: float | None,
+    after: str | Iterable[str] | None,
+    when: AfterWhen | None,
+    key: str | None,
+    on_duplicate: OnDuplicate | None,
+    tries: int | None,
+    group: str | None,
+    number: bool,
+    lease: float | None,
+    dedup: tuple[str, float] | None,
+) -> PutFrame:
+    """Return what a PUT with these options has besides its data; see put()."""
     start, end, of_line = put_line(
         queue, priority, item, new_item,
         put_options(delay, at, ttl, every, after, key, on_duplicate, tries, group, when)
@@ -128,8 +166,7 @@ def put(
         key, number=number, dedup=dedup is not None,
     )
     needs = (("number",) if number or lease is not None else ()) + (("dedup",) if dedup else ()) + of_when(when)
-    content = arguments.content_of(arguments.body_of(data, json, value, bodies), headers, bodies)
-    return put_of(start, end, content, of_line, needs)
+    return PutFrame(start, end, of_line, needs)
 
 
 def put_of(
@@ -172,7 +209,8 @@ def put_to(
 ) -> Command[int]:
     """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
 
-    The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
+    The options are those of put() with the same names. There is no `number`: in a queue with the setting NUMBERED
+    each job has one. Raises the errors of put(), for the first queue that refuses.
     """
     names = dict.fromkeys(arguments.name(queue, "queue") for queue in arguments.several(queues, "queues"))
     if not 0 < len(names) <= SPREAD_QUEUES_MAX:
@@ -209,7 +247,8 @@ def publish(
     """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many.
 
     `route`: its routing key, words with dots between them; queues bound with a pattern get it only if that matches.
-    The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
+    The other options are those of put() with the same names. There is no `number`: in a queue with the setting
+    NUMBERED each job has one. Raises the errors of put(), for the first queue that refuses.
     """
     route = "" if route is None else arguments.route(route)
     options = f" ROUTE {route}" if route else ""        # the empty key has no word that could be written
@@ -301,6 +340,8 @@ def put_marks(number: bool, every: float | None, lease: float | None, dedup: tup
 def _stored(item: str | None, new_item: bool, key: str | None, number: bool, dedup: bool, text: str) -> Stored:
     fields = fields_of(text)
     if number and fields[-2:-1] == ["NUMBER"]:
+        if len(fields) == 2 and not new_item:           # what most are, at a third of the cost
+            return Stored(item, key, number=as_number(fields[1]))
         return _stored(item, new_item, key, False, dedup, " ".join(["200 OK", *fields[:-2]]))._replace(
             number=as_number(fields[-1]))
     if dedup and fields == ["EXISTS"]:

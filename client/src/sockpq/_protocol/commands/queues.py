@@ -627,7 +627,7 @@ def _cluster_value(name: str, value: object) -> str:
 def _settings_list(names: Mapping[str, str]) -> Reader[dict[str, str]]:
     """Read each setting with its value, which may have several words.
 
-    `names`: maps the protocol's names to this library's, where these are not the same in small letters.
+    `names`: maps the protocol's names to this library's, where these are not the same in lower case.
     """
     pairs = {}
     for line in (yield from lines_of_list()):

@@ -149,7 +149,7 @@ def _executes(frame: FrameType | None, code: CodeType) -> bool:
 
 
 async def limited(value: Any, limit: float | None) -> Any:
-    """Await, for at most `limit` seconds; raises SoftTimeLimit inside when they are over."""
+    """Await, for at most `limit` seconds; raises SoftTimeLimit inside when they have passed."""
     if limit is None:
         return await value
     try:

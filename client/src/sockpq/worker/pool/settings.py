@@ -15,6 +15,7 @@ STRATEGIES = ("fair", "fast")
 ALSO_CALLED = {"default": "fair", "fcfs": "fast"}       # as in Celery
 CHILDREN_MAX = 10_000
 PREFETCH_MAX = 1000
+START_LIMIT_S = 60.0        # a start function may load a model, or wait for a server
 
 
 class PoolSettings(NamedTuple):
@@ -23,8 +24,8 @@ class PoolSettings(NamedTuple):
     `queues`: none means the app's. `most`, `least`: children; equal without autoscaling; `keepalive`: the time after
     the last growth before children are ended. `prefetch`: jobs taken for each idle child, 0: as many as possible. `by`:
     the server's policy for choosing among queues. `tasks_max`, `memory_bytes_max`: after this many tasks, or with so
-    much memory, a child is replaced. `memory_share`: of all memory, 0 to 1; above it the pool does not grow. `name` and
-    `kind` do not change while it runs.
+    much memory, a child is replaced; so is one that is not ready after `start_limit`. `memory_share`: of all memory, 0
+    to 1; above it the pool does not grow. `name` and `kind` do not change while it runs.
     """
 
     queues: tuple[str, ...] = ()
@@ -41,7 +42,7 @@ class PoolSettings(NamedTuple):
     name: str = "worker"
     kind: Kind = "processes"
     keepalive: float = KEEPALIVE_S
-    start_limit: float = 4.0
+    start_limit: float = START_LIMIT_S
     heartbeat: float = 2.0
 
     @property
@@ -59,7 +60,7 @@ class PoolSettings(NamedTuple):
             raise BadArguments(f"a strategy is {' or '.join(STRATEGIES)}, not {self.strategy!r}")
         if not 0 <= self.prefetch <= PREFETCH_MAX:
             raise BadArguments(f"prefetch {self.prefetch} is not between 1 and {PREFETCH_MAX}, nor 0 for no limit")
-        for name in ("keepalive", "tasks_max", "memory_bytes_max", "time_limit", "soft_time_limit"):
+        for name in ("keepalive", "start_limit", "tasks_max", "memory_bytes_max", "time_limit", "soft_time_limit"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise BadArguments(f"{name} must be greater than 0, not {value}")

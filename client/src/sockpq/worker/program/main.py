@@ -85,10 +85,11 @@ def _run(options: Options, settings: PoolSettings, given: list[str], handler: lo
 
 def _check(app: App, settings: PoolSettings) -> int:
     """Print what the worker would do; returns the exit code."""
+    sys.stdout.write(banner(app, settings))
+    sys.stdout.flush()          # no server may answer for half a minute
     try:
         sys.stdout.write(check(app, settings))
     except SockpqError as error:
-        sys.stdout.write(banner(app, settings))
         print(f"pqworker: {error}", file=sys.stderr)
         return FAILED
     finally:

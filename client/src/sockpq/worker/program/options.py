@@ -18,7 +18,7 @@ from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES
 from sockpq.worker.pool.autoscale import KEEPALIVE_S
 from sockpq.worker.pool.fetch import POLICIES
 from sockpq.worker.pool.memory import share_of, size_bytes
-from sockpq.worker.pool.settings import ALSO_CALLED, KINDS, STRATEGIES, PoolSettings
+from sockpq.worker.pool.settings import ALSO_CALLED, KINDS, START_LIMIT_S, STRATEGIES, PoolSettings
 
 WORKER_NAME_MAX = 64
 LOG_FORMATS = ("auto", "json", "text")
@@ -82,7 +82,7 @@ def pool_settings(options: Options) -> PoolSettings:
     most, least = get("autoscale") or (get("concurrency", os.cpu_count() or 1),) * 2
     return PoolSettings(
         queues=get("queues", ()), most=most, least=least, strategy=get("strategy", "fair"),
-        keepalive=get("autoscale-keepalive", KEEPALIVE_S),
+        keepalive=get("autoscale-keepalive", KEEPALIVE_S), start_limit=get("start-limit", START_LIMIT_S),
         prefetch=get("prefetch", 4), by=get("by"), tasks_max=get("max-tasks-per-child"),
         memory_bytes_max=get("max-memory-per-child"), memory_share=get("memory-share"),
         time_limit=get("time-limit"), soft_time_limit=get("soft-time-limit"),
@@ -204,7 +204,7 @@ KEYS: dict[str, Option] = {
     "servers": Option(_text, "HOST:PORT,..", "servers of the cluster, instead of the app's and the configured ones"),
     "queues": Option(_queues, "A,B", "take jobs from these queues only; without it from all that the app has"),
     "concurrency": Option(_count, "N", "children; by default as many as there are processors", "-c"),
-    "autoscale": Option(_pair, "MOST,LEAST", "as many children as there is work for, in these bounds; goes before -c"),
+    "autoscale": Option(_pair, "MOST,LEAST", "as many children as there is work for, in these bounds; overrides -c"),
     "autoscale-keepalive": Option(_seconds, "S", f"end no child for so long after the last growth ({KEEPALIVE_S:g})"),
     "pool": Option(_one_of(*KINDS), "KIND", "what children are: processes (default), threads or asyncio"),
     "strategy": Option(_strategy, "WHICH", "fair (default): jobs go to idle children; fast, or fcfs: spread to all"),
@@ -213,12 +213,13 @@ KEYS: dict[str, Option] = {
     "max-tasks-per-child": Option(_count, "N", "replace a child after this many tasks"),
     "max-memory-per-child": Option(_size, "SIZE", "replace a child that has had more memory: 200M"),
     "memory-share": Option(_share, "PERCENT", "do not grow while so much of all memory is used: 60%%"),
+    "start-limit": Option(_seconds, "S", f"replace a child that is not ready after this long ({START_LIMIT_S:g})"),
     "time-limit": Option(_seconds, "S", "kill a child that works on one job for longer"),
     "soft-time-limit": Option(_seconds, "S", "raise SoftTimeLimit in a task after this long"),
     "name": Option(_name, "NAME", "the worker's name in `pqctl worker list`; by default host and process"),
     "log-format": Option(_one_of(*LOG_FORMATS), "FORMAT", "json, text, or auto (default): text on a terminal"),
     "verbose": Option(_flag, "", "a line in the log for each job that is done", "-v"),
-    "check": Option(_flag, "", "only tell what it would do, and whether the cluster answers"),
+    "check": Option(_flag, "", "only show what it would do, and whether the cluster answers"),
     "metrics": Option(_text, "HOST:PORT", "serve Prometheus metrics there"),
     "progress": Option(_flag, "", "show what is going on, on a terminal"),
     "exec": Option(_text, "LINE", "run a program for each job: its body on standard input; %%k key, %%q queue, %%i id"),
@@ -255,7 +256,7 @@ def _parser() -> argparse.ArgumentParser:
         f"failure and the longest (backoff=({BACKOFF_S[0]:g}, {BACKOFF_S[1]:g})).",
     )
     parser.add_argument("--version", action="version", version=f"pqworker, version {__version__}")
-    parser.add_argument("--config", metavar="FILE", help="options in TOML, called as here; the command line goes first")
+    parser.add_argument("--config", metavar="FILE", help="options in TOML, named as here; those given here override it")
     for key, option in KEYS.items():
         flags = [option.short, f"--{key}"] if option.short else [f"--{key}"]
         if key == "app":

@@ -33,8 +33,7 @@ def bounds(settings: PoolSettings) -> str:
 
 
 def check(app: App, settings: PoolSettings) -> str:
-    """Return the overview with the settings of the queues; raises SockpqError when no server answers."""
-    told = banner(app, settings)
+    """Return what follows the banner: the settings of the queues. Raises SockpqError when no server answers."""
     cluster = app.client.cluster_id()
     lines = [f"  {'':<9} cluster {cluster.id or '-'} answers"]
     for queue in settings.queues or app.queues:
@@ -49,7 +48,7 @@ def check(app: App, settings: PoolSettings) -> str:
         missing = lacking(wanted(app, queue), found)
         coming = f"; a worker that starts says {line(queue, missing)}" if missing else ""
         lines.append(f"  {'settings':<9} {queue}: {', '.join(changed) or 'the defaults'}{coming}")
-    return told + "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _queues(app: App, settings: PoolSettings) -> Iterator[str]:

@@ -14,7 +14,7 @@ from sockpq import DataTooLarge
 from sockpq.worker import GiveUp, JobCancelled, Retry, Sleep, SlowDown
 
 from sockpq_django.api import TaskContext, TaskError, TaskResultStatus, normalize_json, signals
-from sockpq_django.options import TaskOptions
+from sockpq_django.configuration.options import TaskOptions
 from sockpq_django.tasks.body import FailedAttempt, in_json
 from sockpq_django.tasks.reading import SeenJob, shown_time
 from sockpq_django.work.current import CURRENT, CurrentTask
@@ -123,7 +123,7 @@ def _fail(
 
 
 def _pause(error: BaseException, failures: int, options: TaskOptions) -> float | None:
-    """Return the seconds until the next attempt after so many failures; None if this was the last one."""
+    """Return the seconds until the next attempt after this number of failures; None if this was the last one."""
     if isinstance(error, GiveUp) or failures >= options.tries:
         return None
     if isinstance(error, Retry) and error.delay is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from sockpq import Aborted, Busy, Client, CrossCluster, DataTooLarge, Job, JobNotFound, OutcomeUnknown, Unavailable
 
-from sockpq_django.options import TaskOptions
+from sockpq_django.configuration.options import TaskOptions
 from sockpq_django.tasks.body import TaskBody
 from sockpq_django.tasks.names import results_queue
 from sockpq_django.work.attempt import Failed, Outcome, PutBack, Succeeded

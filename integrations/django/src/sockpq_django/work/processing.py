@@ -12,7 +12,7 @@ from django.core.exceptions import SuspiciousOperation
 from sockpq import Client, Job
 
 from sockpq_django.api import InvalidTask, TaskResultStatus
-from sockpq_django.options import TaskOptions
+from sockpq_django.configuration.options import TaskOptions
 from sockpq_django.tasks.body import BadBody, TaskBody, parsed_body
 from sockpq_django.tasks.names import TaskId
 from sockpq_django.tasks.reading import SeenJob, result_of, shown_time

@@ -14,10 +14,13 @@ STATE = "peer"          # its name in the state of a request
 class Peer:
     """One client. `address`: what shares places and turns; `gone` becomes True when it has hung up."""
 
-    def __init__(self, address: str = "", recognise: Callable[[], None] | None = None) -> None:
-        """`recognise` is called when a request of it was a user's."""
+    def __init__(
+        self, address: str = "", recognise: Callable[[], None] | None = None, cut: Callable[[], None] | None = None,
+    ) -> None:
+        """`recognise` is called when a request of it was a user's, `cut` to end its connection as memory is short."""
         self.address = address
         self.recognise = recognise or _nothing
+        self.cut = cut or _nothing
         self.gone = False
         self._when_gone: dict[Callable[[], None], None] = {}
 
@@ -35,7 +38,7 @@ class Peer:
     def leave(self) -> None:
         """Take note that the client has hung up."""
         self.gone = True
-        self.recognise = _nothing           # it refers to a connection
+        self.recognise = self.cut = _nothing        # they refer to a connection
         calls, self._when_gone = self._when_gone, {}
         for call in calls:
             call()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from enum import Enum
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
-from sockpq import Aborted
+from sockpq import Aborted, Stored
 from sockpq.aio import Client, Transaction
 from starlette.responses import Response
 
@@ -41,20 +41,8 @@ class Caller:
         self._user: str = request.state.user
         self._markers: Markers = request.app.state.markers
         self._rates: Rates = request.app.state.rates
+        self._readings: asyncio.Semaphore = request.app.state.readings
         self.stopping: asyncio.Event = request.app.state.stopping
-
-    @property
-    def idempotency_s(self) -> float:
-        """The seconds for which a key is remembered."""
-        return self._markers.seconds
-
-    def word(self, key: str) -> str:
-        """Return what the cluster remembers for this Idempotency-Key."""
-        return word_of(key, self._user, self.request.method, self.request.url.path)
-
-    async def fingerprint(self) -> str:
-        """Return what tells this request from others with the same key."""
-        return fingerprint_of(self.request.url.query, self.request.headers, await self.request.body())
 
     async def id(self, text: str) -> int:
         """Return the id or number of a job as the client has it. Raises JobNotFound if its cluster is unknown."""
@@ -64,6 +52,11 @@ class Caller:
         """Return the header with the rate of a queue, none if it has no rate."""
         policy = await self._rates.policy(self.client, self._user, queue)
         return {} if policy is None else {"ratelimit-policy": policy}
+
+    async def read(self, work: Awaitable[T]) -> T:
+        """Await a call that answers at once and may bring large jobs: only so many at a time, as memory allows."""
+        async with self._readings:
+            return await work
 
     async def execute(self, key: str | None, call: str, /, *arguments: Any, **options: Any) -> Any:
         """Execute a call of the client; with a key in a transaction, once: BEFORE if it was executed before.
@@ -87,7 +80,14 @@ class Caller:
 
         `subject`: of one of its commands. Raises Problem if another request had the key.
         """
-        return await self._markers.once(self.client, self.word(key), await self.fingerprint(), collect, subject)
+        return await self._markers.once(self.client, *await self._identity(key), collect, subject)
+
+    async def put_once(self, key: str, queue: str, arguments: Mapping[str, Any]) -> Stored:
+        """Put a job once for this key; returns what is stored, with the outcome `exists` if it was put before.
+
+        `arguments`: of the client's put(). Raises Problem if another request had the key, or there is no room.
+        """
+        return await self._markers.put_once(self.client, *await self._identity(key), queue, arguments)
 
     async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Await what may take long; None when its client hangs up, or this program stops, before that.
@@ -109,6 +109,12 @@ class Caller:
     async def is_gone(self) -> bool:
         """Return whether the client has hung up."""
         return await self.request.is_disconnected()
+
+    async def _identity(self, key: str) -> tuple[str, str]:
+        """Return what the cluster remembers for this Idempotency-Key, and what tells this request from others."""
+        request = self.request
+        word = word_of(key, self._user, request.method, request.url.path)
+        return word, fingerprint_of(request.url.query, request.headers, await request.body())
 
     async def _hung_up(self) -> None:
         while (await self.request.receive())["type"] != "http.disconnect":

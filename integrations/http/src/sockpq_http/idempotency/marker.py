@@ -1,28 +1,36 @@
-"""The markers of a request with an Idempotency-Key: two jobs in the transaction that executes the request.
+"""The markers of a request with an Idempotency-Key: jobs in the transaction that executes the request.
 
-Their keys are in the queue of markers, so a second transaction with one of them is refused as a whole. The first has
-the fingerprint of the request in its key, the second has not: so which of them is there says whether it was the same
-request. They end by their TTL; the queue hands out nothing, as it is paused. Where several clusters are used as one,
-each has a queue of markers under a name that it owns, as a transaction is executed by one cluster.
+They are in a queue of their own, and end by their TTL; the queue hands out nothing, as it is paused. Where several
+clusters are used as one, each has a queue of markers under a name that it owns, as a transaction is executed by one
+cluster.
+
+The put of one job has one marker. Its KEY is the key of the request, its DEDUP has the fingerprint as well, and DEDUP
+is asked first. So the same request finds that its marker exists, and then that its job does; another request with its
+key is refused as a whole, since the marker of the first is there.
+
+Any other change has two, and a second transaction with one of them is refused as a whole. The first has the fingerprint
+in its key, the second has not: so which of them is there says whether it was the same request.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import sockpq
-from sockpq import ClusterMap, Key, Number, Place
+from sockpq import ClusterMap, Key, Number, Place, Stored
 from sockpq.aio import Client, Transaction
 
 from sockpq_http.idempotency.key import other_request
+from sockpq_http.limits import KEYS_AGAIN_S
 from sockpq_http.problems.problem import Problem
 
 QUEUE = "http_idempotency"
 MARKERS = 2
-PAUSED_S = 60.0             # after which the pause of a queue is renewed, in case that somebody has ended it
+KEYS_MAX = 1_000_000        # that the queue remembers, unless it has a setting; without one it were 10,000
+PREPARED_S = 60.0           # after which the pause of a queue is renewed, in case that somebody has ended it
 READ_S = 60.0               # for which a map of clusters is good, as the client has it
 
 Subject = str | int | Key | Number | Place | None      # of a request: a name, or a job by its id
@@ -37,9 +45,31 @@ class Markers:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._paused_until: dict[str, float] = {}
+        self._prepared_until: dict[str, float] = {}
         self._map = ClusterMap()
         self._map_until = float("-inf")
+
+    async def put_once(
+        self, client: Client, word: str, fingerprint: str, queue: str, arguments: Mapping[str, Any]
+    ) -> Stored:
+        """Put a job once; returns what is stored, with the outcome `exists` if it was put before.
+
+        `arguments`: of the client's put(). Raises Problem if another request had the key, or a queue is full.
+        """
+        markers = queue_of(await self._cluster_map(client), queue, client.id_text)
+        await self._prepare(client, markers)
+        try:
+            async with client.transaction() as transaction:
+                transaction.put(markers, b"", key=word, dedup=(f"{word}:{fingerprint}", self.seconds), ttl=self.seconds)
+                transaction.put(queue, **arguments, dedup=(word, self.seconds))
+        except sockpq.Aborted as error:
+            if error.position == 1 and isinstance(error.reason, sockpq.JobExists):
+                raise other_request() from error
+            if isinstance(error.reason, sockpq.QueueFull):
+                raise full(error.reason, markers if error.position == 1 else queue) from error
+            raise error.reason from error
+        stored: Stored = transaction.results[1]
+        return stored
 
     async def once(
         self, client: Client, word: str, fingerprint: str, collect: Callable[[Transaction], None], subject: Subject
@@ -50,7 +80,7 @@ class Markers:
         cluster. Raises Aborted, whose position counts without the markers, and Problem if another request had the key.
         """
         queue = queue_of(await self._cluster_map(client), subject, client.id_text)
-        await self._pause(client, queue)
+        await self._prepare(client, queue)
         try:
             async with client.transaction() as transaction:
                 for key in (f"{word}:{fingerprint}", word):
@@ -66,14 +96,16 @@ class Markers:
             raise other_request() from error
         return transaction.results[MARKERS:]
 
-    async def _pause(self, client: Client, queue: str) -> None:
-        """Let nobody be handed a marker who takes from any queue."""
+    async def _prepare(self, client: Client, queue: str) -> None:
+        """Let nobody be handed a marker who takes from any queue, and let the queue remember many keys."""
         now = time.monotonic()
-        if now < self._paused_until.get(queue, 0.0):
+        if now < self._prepared_until.get(queue, 0.0):
             return
         with suppress(sockpq.ForbiddenError):       # only some users may; docs/HTTP.md has the operator's part
             await client.queue_pause(queue, "out")
-        self._paused_until[queue] = now + PAUSED_S
+            if "dedup_max" not in await client.queue_config(queue):
+                await client.queue_config(queue, dedup_max=KEYS_MAX)
+        self._prepared_until[queue] = now + PREPARED_S
 
     async def _cluster_map(self, client: Client) -> ClusterMap:
         now = time.monotonic()
@@ -81,6 +113,15 @@ class Markers:
             self._map = await client.cluster_map()
             self._map_until = now + READ_S
         return self._map
+
+
+def full(error: sockpq.QueueFull, queue: str) -> Problem:
+    """Return the problem of a queue that is full, of jobs or of keys: the cluster does not say which."""
+    return Problem(
+        503, f"{error}: {queue} has as many jobs as its capacity, or remembers as many keys as its dedup_max (10,000 "
+        f"without settings). For more keys raise that by PATCH /v1/queues/{queue}/config",
+        "queue-full", code=503, reason="Queue Full", headers={"retry-after": str(KEYS_AGAIN_S)},
+    )
 
 
 def queue_of(clusters: ClusterMap, subject: Subject, id_text: Callable[[int], str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import sockpq
@@ -12,6 +13,7 @@ from starlette.exceptions import HTTPException
 from sockpq_http.limits import RETRY_S
 from sockpq_http.problems.problem import Problem
 
+SHOWN_MAX = 20          # wrong values that a problem has
 AGAIN = {"retry-after": str(RETRY_S)}
 CHALLENGE = {"www-authenticate": 'Basic realm="sockpqd", charset="UTF-8", Bearer realm="sockpqd"'}
 
@@ -72,7 +74,7 @@ def headers_of(status: int) -> Mapping[str, str]:
 def problem_of_values(errors: Iterable[Mapping[str, Any]]) -> Problem:
     """Return the problem of values that are not valid, from the errors of pydantic."""
     found = [{"pointer": _pointer(error.get("loc", ())), "detail": str(error.get("msg", "not valid"))[:500]}
-             for error in errors][:20]
+             for error in islice(errors, SHOWN_MAX)]
     first = found[0] if found else {"pointer": "", "detail": "the request is not valid"}
     where = f"{first['pointer']}: " if first["pointer"] else ""
     return Problem(400, f"{where}{first['detail']}"[:1000], "not-valid", errors=found)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
-from sockpq import Number, QueueFull, SockpqError, Stored
 from sockpq import Put as OneOfMany
+from sockpq import SockpqError, Stored
 from starlette.responses import Response
 
 from sockpq_http.exchange.caller import BEFORE, REPLAYED_HEADER, Caller, Calling, answer, given, replay
+from sockpq_http.exchange.decoding import decodable, not_valid
 from sockpq_http.exchange.views import CountView, JobView, StoredView, stored_view, taken_view
-from sockpq_http.idempotency.key import Key, other_request
-from sockpq_http.limits import KEYS_AGAIN_S, OPERATIONS_MAX, WAIT_S_MAX
+from sockpq_http.idempotency.key import Key
+from sockpq_http.limits import OPERATIONS_MAX, WAIT_S_MAX
 from sockpq_http.problems.errors import problem_of
 from sockpq_http.problems.problem import Problem, ProblemView
 from sockpq_http.values.bodies import Body
@@ -26,8 +25,6 @@ from sockpq_http.values.puts import CommonPut, Put, PutJob, RawOptions, raw_head
 from sockpq_http.values.times import Span
 
 LEAST_WAIT_S = 0.001
-FINGERPRINT = "idempotency-fingerprint"     # the header of a job that was put with a key: what its request was
-HEADERS_MAX, HEADERS_BYTES_MAX = 63, 12_000     # beside which there is certainly room for it
 
 
 class OutcomeView(View):
@@ -123,11 +120,11 @@ def _is_json(kind: str | None) -> bool:
 
 
 def _read(data: bytes) -> Put:
-    """Return the job, or the jobs, that a body describes. Raises RequestValidationError."""
+    """Return the job, or the jobs, that a body describes. Raises RequestValidationError and Problem."""
     try:
-        return Put.model_validate_json(data)
+        return Put.model_validate_json(decodable(data))
     except ValidationError as error:
-        raise _not_valid(error, "body") from None
+        raise not_valid(error, "body") from None
 
 
 def _read_options(request: Request) -> RawOptions:
@@ -135,12 +132,7 @@ def _read_options(request: Request) -> RawOptions:
     try:
         return RawOptions.model_validate(dict(request.query_params))
     except ValidationError as error:
-        raise _not_valid(error, "query") from None
-
-
-def _not_valid(error: ValidationError, part: str) -> RequestValidationError:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return RequestValidationError([{**one, "loc": (part, *one["loc"])} for one in found])
+        raise not_valid(error, "query") from None
 
 
 async def _put_one(caller: Caller, queue: str, arguments: dict[str, Any], key: str | None) -> Response:
@@ -148,43 +140,13 @@ async def _put_one(caller: Caller, queue: str, arguments: dict[str, Any], key: s
         return answer(stored_view(await caller.client.put(queue, **arguments), caller.client.id_text), 201)
     if "dedup" in arguments:
         raise Problem(400, "dedup and an Idempotency-Key are two ways to say the same: choose one", "not-valid")
-    fingerprint = await caller.fingerprint()
     arguments["number"] = True          # so that the answer to a repetition has it, too
-    arguments["headers"] = _with_fingerprint(arguments["headers"] or {}, fingerprint)
-    try:
-        stored = await caller.client.put(queue, **arguments, dedup=(caller.word(key), caller.idempotency_s))
-    except QueueFull as error:
-        raise _full(error, queue) from error
+    stored = await caller.put_once(key, queue, arguments)
     if stored.outcome == "exists" and arguments.get("on_duplicate") != "ignore":
-        await _refuse_other(caller, stored, fingerprint)
         view = stored_view(stored._replace(outcome="new"), caller.client.id_text)
         view.replayed = True
         return answer(view, 201, REPLAYED_HEADER)
     return answer(stored_view(stored, caller.client.id_text), 201)
-
-
-def _with_fingerprint(headers: dict[str, str], fingerprint: str) -> dict[str, str]:
-    size = sum(len(name) + len(value.encode(errors="replace")) for name, value in headers.items())
-    return headers if len(headers) > HEADERS_MAX or size > HEADERS_BYTES_MAX else {**headers, FINGERPRINT: fingerprint}
-
-
-async def _refuse_other(caller: Caller, stored: Stored, fingerprint: str) -> None:
-    """Raise Problem if another request had the key: that is known while its job is there and the user may look at it.
-    """
-    job = None
-    with suppress(SockpqError):
-        job = await caller.client.peek(Number(stored.number), headers=True) if stored.number is not None else None
-    if job is not None and (job.headers or {}).get(FINGERPRINT, fingerprint) != fingerprint:
-        raise other_request()
-
-
-def _full(error: QueueFull, queue: str) -> Problem:
-    """Return the problem of a queue that is full, of jobs or of keys: the cluster does not say which."""
-    return Problem(
-        503, f"{error}: {queue} has as many jobs as its capacity, or remembers as many keys as its dedup_max (10,000 "
-        f"without settings). For more keys raise that by PATCH /v1/queues/{queue}/config",
-        "queue-full", code=503, reason="Queue Full", headers={"retry-after": str(KEYS_AGAIN_S)},
-    )
 
 
 async def _put_many(caller: Caller, queue: str, jobs: list[PutJob], key: str | None) -> Response:

@@ -69,7 +69,7 @@ async def kick_place(caller: Calling, queue: Queue, seq: Seq, key: IdempotencyKe
 
 
 async def _peek(caller: Caller, job: Key | Place) -> Response:
-    peeked = await caller.client.peek(job, headers=True)
+    peeked = await caller.read(caller.client.peek(job, headers=True))
     if peeked is None:
         raise job_not_found()
     return answer(peeked_view(peeked, caller.client.id_text))

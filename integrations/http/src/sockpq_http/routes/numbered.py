@@ -70,7 +70,7 @@ class JobResultView(BodyView):
 
 async def get(caller: Calling, number: JobNumber) -> Response:
     """Look at a job, also at one that has ended, while its queue keeps it."""
-    job = await caller.client.ended(await caller.id(number), headers=True, life=True)
+    job = await caller.read(caller.client.ended(await caller.id(number), headers=True, life=True))
     if job is None:
         raise job_not_found()
     return answer(peeked_view(job, caller.client.id_text))
@@ -109,7 +109,8 @@ async def stat(caller: Calling, number: JobNumber) -> Response:
 
 async def result(caller: Calling, number: JobNumber) -> Response:
     """Return the result of a job that has ended, while its queue keeps it."""
-    return answer(JobResultView(**bodies.shown(await caller.client.job_result(await caller.id(number)), None)))
+    data = await caller.read(caller.client.job_result(await caller.id(number)))
+    return answer(JobResultView(**bodies.shown(data, None)))
 
 
 async def error(caller: Calling, number: JobNumber) -> Response:

@@ -237,9 +237,9 @@ async def jobs(
 ) -> Response:
     """Look at the first jobs of a queue in this state, with their places; of ended ones at the last."""
     if state == "ended":
-        found = await caller.client.ended_jobs(queue, count, headers=True)
+        found = await caller.read(caller.client.ended_jobs(queue, count, headers=True))
     else:
-        found = await caller.client.peek_queue(queue, state, count, places=True, headers=True)
+        found = await caller.read(caller.client.peek_queue(queue, state, count, places=True, headers=True))
     return answer(JobsView(jobs=[peeked_view(job, caller.client.id_text) for job in found]))
 
 

@@ -167,7 +167,7 @@ async def move(caller: Calling, job_id: JobId, how: Move, key: Key = None) -> Re
 
 async def peek(caller: Calling, job_id: JobId) -> Response:
     """Look at a running job."""
-    job = await caller.client.peek(await caller.id(job_id), headers=True)
+    job = await caller.read(caller.client.peek(await caller.id(job_id), headers=True))
     if job is None:
         raise job_not_found()
     return answer(peeked_view(job, caller.client.id_text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -70,19 +71,21 @@ async def take_of_several(caller: Calling, wanted: TakeOfSeveral | None = None) 
 async def take_number(caller: Calling, number: JobNumber, wanted: Lease | None = None) -> Response:
     """Take the job with this number, whether it is ready, delayed or buried."""
     wanted = wanted or Lease()
-    job = await caller.client.get_number(
+    job = await caller.read(caller.client.get_number(
         await caller.id(number), wanted.lease, wanted.then, meta=True, headers=True
-    )
+    ))
     return await _handed(caller, [job])
 
 
 async def _take(caller: Caller, queues: list[str] | None, wanted: Take, policy: Policy | None) -> Response:
-    work = caller.client.get_many(
-        wanted.count, queues, expire=wanted.lease, then=wanted.then,
-        block=False if not wanted.wait else "until_done" if wanted.until_done else True,
-        wait=wanted.wait or None, item=wanted.item, meta=True, headers=True, policy=policy,
+    get = partial(
+        caller.client.get_many, wanted.count, queues, expire=wanted.lease, then=wanted.then, item=wanted.item,
+        meta=True, headers=True, policy=policy,
     )
-    jobs = (await caller.unless_gone(work) if wanted.wait else await work) or []
+    jobs = await caller.read(get(block=False))
+    if not jobs and wanted.wait:
+        block: Literal["until_done", True] = "until_done" if wanted.until_done else True
+        jobs = await caller.unless_gone(get(block=block, wait=wanted.wait)) or []
     return await _handed(caller, jobs, await caller.rate_header(queues[0]) if queues and len(queues) == 1 else {})
 
 

@@ -20,12 +20,14 @@ from sockpq_http.access.credentials import Credentials
 from sockpq_http.access.hosts import Hosts
 from sockpq_http.access.users import Users
 from sockpq_http.exchange.caller import refuse_key
+from sockpq_http.exchange.decoding import DecodingRoute
 from sockpq_http.exchange.rates import Rates
 from sockpq_http.idempotency.marker import Markers
 from sockpq_http.problems.errors import problem_of, problem_of_http, problem_of_values
 from sockpq_http.problems.problem import Problem
 from sockpq_http.routes.table import ROUTES, Route
-from sockpq_http.server.gates import BodyGate, HostGate, UserGate
+from sockpq_http.server.account import Account
+from sockpq_http.server.gates import AnswerGate, BodyGate, HostGate, UserGate
 from sockpq_http.server.metrics import Counting, Metrics
 from sockpq_http.server.openapi import document, text_of
 from sockpq_http.server.pages import Readiness, pages
@@ -33,6 +35,7 @@ from sockpq_http.server.settings import Settings
 
 log = logging.getLogger("sockpq-http")
 
+READING_BYTES = 32 << 20        # for the largest job, which is there four times while it becomes an answer
 METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 HEADERS = ["authorization", "content-type", "idempotency-key", "last-event-id"]
 SHOWN = ["idempotency-replayed", "retry-after", "ratelimit-policy"]
@@ -65,10 +68,9 @@ class Service:
     def _behind_gates(self, app: ASGIApp) -> ASGIApp:
         settings = self.settings
         inner: ASGIApp = UserGate(app, self.users)
-        inner = BodyGate(
-            inner, self.metrics, settings.body_bytes_max, settings.bodies_bytes_max,
-            settings.connections.body_timeout_s,
-        )
+        account = Account(settings.memory_bytes_max, self.metrics)
+        inner = BodyGate(inner, account, settings.body_bytes_max, settings.connections.body_timeout_s)
+        inner = AnswerGate(inner, account)
         if settings.cors_origins:
             inner = CORSMiddleware(
                 inner, allow_origins=settings.cors_origins, allow_methods=METHODS, allow_headers=HEADERS,
@@ -85,10 +87,13 @@ def application(service: Service | None = None) -> FastAPI:
         assert service is not None
         async with service.client(service.settings.timeout_s) as client:
             app.state.readiness = Readiness(client, service.stopping)
+            looking = asyncio.create_task(_look(app.state.readiness))
             yield
+            looking.cancel()
         await service.users.close()
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=running, redirect_slashes=False)
+    app.router.route_class = DecodingRoute
     for family, routes in ROUTES.items():
         for route in routes:
             _add(app, family, route)
@@ -100,7 +105,17 @@ def application(service: Service | None = None) -> FastAPI:
         app.state.stopping = service.stopping
         app.state.markers = Markers(service.settings.idempotency_s)
         app.state.rates = Rates()
+        app.state.readings = asyncio.Semaphore(max(1, service.settings.memory_bytes_max // READING_BYTES))
     return app
+
+
+async def _look(readiness: Readiness) -> None:
+    """Log whether the cluster answers, as somebody who has mistyped its address would wait for nothing."""
+    why = await readiness.why_not()
+    if why is None:
+        log.info("the cluster answers")
+    else:
+        log.warning("%s: requests get 503 until it does", why)
 
 
 def _add(app: FastAPI, family: str, route: Route) -> None:

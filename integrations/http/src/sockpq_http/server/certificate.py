@@ -8,9 +8,11 @@ import ssl
 
 log = logging.getLogger("sockpq-http")
 
+OTHERS_MAY = 0o077              # the mode bits of a file for anyone but its owner
+
 
 class CertificateError(Exception):
-    """The files are no certificate with its key."""
+    """The files are no certificate with its key, or others may read the key."""
 
 
 class Certificate:
@@ -36,12 +38,12 @@ class Certificate:
         else:
             log.info("the certificate was read again; new connections use it")
 
-    def _state(self) -> list[tuple[int, int] | None]:
-        found: list[tuple[int, int] | None] = []
+    def _state(self) -> list[tuple[int, int, int] | None]:
+        found: list[tuple[int, int, int] | None] = []
         for file in self._files:
             try:
                 status = os.stat(file)
-                found.append((status.st_mtime_ns, status.st_ino))
+                found.append((status.st_mtime_ns, status.st_ino, status.st_mode))
             except OSError:
                 found.append(None)
         return found
@@ -51,6 +53,13 @@ class Certificate:
 
 
 def _context(certificate: str, key: str) -> ssl.SSLContext:
+    try:
+        mode = os.stat(key).st_mode
+    except OSError as error:
+        raise CertificateError(f"{key}: {error.strerror}") from None
+    if mode & OTHERS_MAY:
+        raise CertificateError(
+            f"{key} may be read or changed by others (mode {mode & 0o777:04o}); make it 0600 or 0400")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION

@@ -13,7 +13,7 @@ from sockpq_http.access.users import UserLimits
 from sockpq_http.limits import IDEMPOTENCY_S, IDEMPOTENCY_S_MAX
 from sockpq_http.server.app import Service, application
 from sockpq_http.server.certificate import CertificateError
-from sockpq_http.server.running import instance
+from sockpq_http.server.running import CannotListen, instance
 from sockpq_http.server.settings import MIB, ConnectionLimits, Settings
 
 log = logging.getLogger("sockpq-http")
@@ -42,8 +42,8 @@ FILES_MAX = 1 << 20
               help="How long a request may take, failovers included, besides the time for which it waits.")
 @click.option("--body-max", type=click.IntRange(1, 1024), default=DEFAULTS.body_bytes_max // MIB, show_default=True,
               metavar="MIB", help="The largest body of a request.")
-@click.option("--memory-max", type=click.IntRange(1), default=DEFAULTS.bodies_bytes_max // MIB, show_default=True,
-              metavar="MIB", help="How much all bodies in progress may have.")
+@click.option("--memory-max", type=click.IntRange(1), default=DEFAULTS.memory_bytes_max // MIB, show_default=True,
+              metavar="MIB", help="How much all bodies in progress, and answers that are not read yet, may have.")
 @click.option("--users-max", type=click.IntRange(1), default=DEFAULTS.users.users_max, show_default=True, metavar="N",
               help="How many users are served at a time.")
 @click.option("--user-connections-max", type=click.IntRange(1), default=DEFAULTS.users.connections_max,
@@ -71,7 +71,7 @@ def serve(
         log.warning("%d connections at most, as this process may open %d files only", most, 2 * most)
     settings = Settings(
         servers=servers, ca=ca, hosts=hosts, cors_origins=cors_origins, idempotency_s=idempotency, timeout_s=timeout,
-        body_bytes_max=body_max * MIB, bodies_bytes_max=memory_max * MIB, drain_s=drain,
+        body_bytes_max=body_max * MIB, memory_bytes_max=memory_max * MIB, drain_s=drain,
         users=UserLimits(
             users_max, user_connections_max, user_connections_max, leaving_max=max(1, user_connections_max // 2)
         ),
@@ -105,5 +105,5 @@ async def _serve(settings: Settings, host: str, port: int, certificate: str | No
         raise click.ClickException(str(error)) from None
     try:
         await running.serve()
-    except SystemExit as error:         # uvicorn's way to say that it could not begin
-        raise click.ClickException(f"cannot listen on {host}:{port}") from error
+    except CannotListen as error:
+        raise click.ClickException(str(error)) from None

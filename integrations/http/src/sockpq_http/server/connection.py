@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import h11
@@ -30,7 +31,7 @@ class GuardedConnection(H11Protocol):
         config: uvicorn.Config, server_state: ServerState, app_state: dict[str, Any],
     ) -> None:
         """`accepted`: its socket, from a client at `host`."""
-        self.peer = Peer(share_of(host), self._recognise)
+        self.peer = Peer(share_of(host), self._recognise, partial(self._cut, "memory"))
         super().__init__(config, server_state, {**app_state, STATE: self.peer})
         self.address = None if is_local(host) else self.peer.address
         self._accepted = accepted

@@ -1,8 +1,9 @@
-"""Gates before the application: the name of the host, the body of the request, its user with a place."""
+"""Gates before the application: the name of the host, the body of the request, its user with a place, the answer."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,12 +14,13 @@ from sockpq_http.access.turns import HungUp
 from sockpq_http.access.users import Users
 from sockpq_http.problems.errors import AGAIN
 from sockpq_http.problems.problem import Problem
-from sockpq_http.server.metrics import Metrics
+from sockpq_http.server.account import Account
 
 API = "/v1/"
 LARGE_BYTES = 65_536        # a body above it takes milliseconds to read
 LARGE_AT_A_TIME = 1         # so small requests wait for one of them only
 TURN_S = 1.0                # after which another one begins, as a request may wait for a job or the disks
+PIECE_BYTES = 65_536        # of an answer: as much as a connection holds before it waits for its reader
 CLOSE = {"connection": "close"}         # what is left of a body that is refused is not worth reading
 
 
@@ -41,13 +43,11 @@ class HostGate:
 class BodyGate:
     """Reads the body of a request, within limits, before the request takes a place."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, bytes_max: int, all_bytes_max: int, timeout_s: float) -> None:
+    def __init__(self, app: ASGIApp, account: Account, bytes_max: int, timeout_s: float) -> None:
         self._app = app
-        self._metrics = metrics
+        self._account = account
         self._bytes_max = bytes_max
-        self._all_bytes_max = all_bytes_max
         self._timeout_s = timeout_s
-        self._held = 0
         self._turns = asyncio.Semaphore(LARGE_AT_A_TIME)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,18 +70,24 @@ class BodyGate:
             elif whole:
                 await self._app(scope, _again(body, receive), send)
         finally:
-            self._hold(-held)
+            self._account.hold(-held)
 
     async def _in_turn(self, scope: Scope, body: bytearray, receive: Receive, send: Send) -> None:
-        """Pass a request with a large body on, when it is its turn: to read one takes long, and holds up all others."""
+        """Pass a request with a large body on, when it is its turn: to read one takes long, and holds up all others.
+
+        The next one begins after as long a rest, in which the others get on; and after TURN_S in any case.
+        """
+        loop = asyncio.get_running_loop()
         await self._turns.acquire()
-        turn = asyncio.get_running_loop().call_later(TURN_S, self._turns.release)   # it may wait for a job
+        begun = loop.time()
+        turn = loop.call_later(TURN_S, self._turns.release)     # it may wait for a job
         try:
             await self._app(scope, _again(body, receive), send)
         finally:
-            if not turn.cancelled() and turn.when() > asyncio.get_running_loop().time():
+            ended = loop.time()
+            if turn.when() > ended:
                 turn.cancel()
-                self._turns.release()
+                loop.call_at(ended + (ended - begun), self._turns.release)
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
         """Read into `body`; returns False when the client hangs up. Raises Problem."""
@@ -97,24 +103,50 @@ class BodyGate:
                     piece = message.get("body", b"")
                     if len(body) + len(piece) > self._bytes_max:
                         raise self._too_large()
-                    if self._held + len(piece) > self._all_bytes_max:
-                        raise Problem(503, "too many bytes of requests are in progress", "busy", code=503,
+                    if not self._account.has_room(len(piece)):
+                        raise Problem(503, "too many bytes of requests and answers are in progress", "busy", code=503,
                                       reason="Busy", headers={**AGAIN, **CLOSE})
                     body += piece
-                    self._hold(len(piece))
+                    self._account.hold(len(piece))
                     if not message.get("more_body", False):
                         return True
         except TimeoutError:
             raise Problem(408, "the body did not come in time", headers=CLOSE) from None
 
-    def _hold(self, count: int) -> None:
-        if count:
-            self._held += count
-            self._metrics.body_bytes.set(self._held)
-
     def _too_large(self) -> Problem:
         return Problem(413, f"the body has more than {self._bytes_max} bytes", "data-too-large", code=413,
                        reason="Data Too Large", headers=CLOSE)
+
+
+class AnswerGate:
+    """Sends a large answer in pieces, as its client reads, after the request has given its place back."""
+
+    def __init__(self, app: ASGIApp, account: Account) -> None:
+        self._app = app
+        self._account = account
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and send its answer."""
+        large: Message | None = None
+
+        async def sending(message: Message) -> None:
+            nonlocal large
+            if len(message.get("body", b"")) > PIECE_BYTES and not message.get("more_body", False):
+                large = message
+            else:
+                await send(message)
+
+        await self._app(scope, receive, sending)
+        if large is not None:
+            await self._send(large["body"], peer_of(scope).cut, send)
+
+    async def _send(self, body: bytes, cut: Callable[[], None], send: Send) -> None:
+        with self._account.answer(len(body), cut) as unread:
+            for begin in range(0, len(body), PIECE_BYTES):
+                piece = body[begin:begin + PIECE_BYTES]
+                more = begin + PIECE_BYTES < len(body)
+                await send({"type": "http.response.body", "body": piece, "more_body": more})    # waits for its reader
+                self._account.sent(unread, len(piece))
 
 
 class UserGate:

@@ -36,6 +36,10 @@ class Metrics:
         self.body_bytes = Gauge(
             "sockpq_http_body_bytes", "Bytes of bodies of requests in progress.", registry=self.registry
         )
+        self.answer_bytes = Gauge(
+            "sockpq_http_answer_bytes", "Bytes of large answers that their clients have not read yet.",
+            registry=self.registry,
+        )
 
     def of_connections(self, count: Callable[[], int]) -> None:
         """Add the number of connections."""

@@ -26,7 +26,7 @@ PROBLEMS = {
     "404": "There is no such job, queue or other thing.",
     "408": "Nothing came in time.",
     "409": "The state does not allow it: it exists, is running, or an operation of a transaction would be refused.",
-    "413": "The body is larger than the queue or this program allows.",
+    "413": "The body is larger than the queue or this program allows, or has very many values.",
     "422": "The Idempotency-Key was used for another request; nothing was executed.",
     "501": "The cluster does not know that yet.",
     "502": "The servers of the cluster do not speak its protocol, or are those of another cluster.",

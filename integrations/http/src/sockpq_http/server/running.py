@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
+from contextlib import suppress
 from types import FrameType
 from typing import Any, cast
 
@@ -19,7 +21,16 @@ from sockpq_http.server.places import Places
 log = logging.getLogger("sockpq-http")
 
 TICKS_PER_S = 10        # of uvicorn's server
+FORCED_S = 2.0          # for the end of the application after a second signal
 CANNOT_BEGIN = 3        # the status of a program that cannot begin, as uvicorn has it
+
+
+class CannotListen(Exception):
+    """There is no listening at this address; the text says why."""
+
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        super().__init__(f"cannot listen on {host}:{port}: {why}; --listen names another address")
 
 
 class Instance(uvicorn.Server):
@@ -41,7 +52,7 @@ class Instance(uvicorn.Server):
         return port
 
     async def startup(self, sockets: Any = None) -> None:
-        """Begin to listen. Raises SystemExit if that is not possible, as uvicorn does."""
+        """Begin to listen. Raises CannotListen."""
         self._loop = asyncio.get_running_loop()
         await self.lifespan.startup()
         if self.lifespan.should_exit:
@@ -49,9 +60,8 @@ class Instance(uvicorn.Server):
         try:
             opened = await open_sockets(self.config.host, self.config.port)
         except OSError as error:
-            log.error("cannot listen: %s", error.strerror or error)
             await self.lifespan.shutdown()
-            raise SystemExit(CANNOT_BEGIN) from error
+            raise CannotListen(self.config.host, self.config.port, error) from error
         tls = self._certificate.context if self._certificate is not None else None
         listener = Listener(
             opened, self._places, self._service.metrics, self._connection, tls,
@@ -73,6 +83,14 @@ class Instance(uvicorn.Server):
             self.should_exit = self.force_exit = True
         elif self._loop is not None:
             self._loop.call_soon_threadsafe(self._begin_to_stop)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what uvicorn ends, and after a second signal the application too, which would end with a traceback."""
+        await super().shutdown(sockets)
+        if self.force_exit:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FORCED_S):
+                    await self.lifespan.shutdown()
 
     def _begin_to_stop(self) -> None:
         if self._service.stopping.is_set():

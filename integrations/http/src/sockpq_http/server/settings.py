@@ -38,7 +38,7 @@ class Settings:
     idempotency_s: float = IDEMPOTENCY_S
     timeout_s: float = 30.0             # for which a call may take, failovers included
     body_bytes_max: int = 16 * MIB      # the largest job has 8 MiB, in base64 a third more
-    bodies_bytes_max: int = 256 * MIB   # of all requests that are in progress
+    memory_bytes_max: int = 256 * MIB   # of all bodies, and of large answers that are not read yet
     drain_s: float = 5.0                # between "not ready" and the end of listening, so that balancers notice
     end_s: float = 30.0                 # for which requests in progress may still take then
     users: UserLimits = field(default_factory=UserLimits)

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field, model_validator
 from sockpq import BadArguments
 
+from sockpq_http.values.breadth import is_too_wide
 from sockpq_http.values.model import Model, View
 
 CONTENT_TYPE = "content-type"
@@ -65,7 +66,8 @@ class Body(Model):
 
 
 class BodyView(View):
-    """The body of a job: as `json` if its content type says so and it is, else as `text` if it is UTF-8, else `base64`.
+    """The body of a job: as `json` if its content type says so and it is, without very many values, else as `text` if
+    it is UTF-8, else `base64`.
     """
 
     json_: Any = Field(default=None, alias="json")
@@ -89,7 +91,8 @@ def shown(data: bytes, headers: Mapping[str, str] | None) -> dict[str, Any]:
         text = data.decode()
     except UnicodeDecodeError:
         return {"base64": b64encode(data).decode()}
-    if headers and headers.get(CONTENT_TYPE, "").partition(";")[0].strip().lower() == JSON:
+    kind = (headers or {}).get(CONTENT_TYPE, "").partition(";")[0].strip().lower()
+    if kind == JSON and not is_too_wide(data):
         try:
             return {"json": json.loads(text, parse_constant=_no_constant)}
         except (ValueError, RecursionError):

@@ -71,5 +71,5 @@ class QoS(virtual.QoS):
         self._delivered.restored = True
 
     def forget(self) -> None:
-        """Do nothing at the end of the program, as in a forked child, whose parent owns these messages."""
+        """Leave the messages alone at the end of the program: in a forked child they belong to its parent."""
         self._on_collect.cancel()

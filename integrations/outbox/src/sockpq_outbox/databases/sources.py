@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from typing import Any, Protocol
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -11,6 +12,7 @@ from sockpq_outbox.databases.found import database_of
 from sockpq_outbox.errors import UnknownDatabase
 from sockpq_outbox.sql import CHANNEL
 
+PACKAGES = {"psycopg": "psycopg[binary]"}      # what is installed for a driver whose package has another name
 URLS = "postgresql://user@host/name, mariadb://user@host/name or sqlite:///path"
 
 
@@ -139,6 +141,11 @@ class SqliteSource:
     def __init__(self, path: str) -> None:
         self._path = path
 
+    def must_exist(self) -> None:
+        """Raise UnknownDatabase if there is no such file, which SQLite would make."""
+        if not os.path.exists(self._path):
+            raise UnknownDatabase(f"there is no file {self._path}: `pqoutbox create-tables` would make it")
+
     def open(self, lease: float) -> Opened:
         return _Connection(sqlite3.connect(self._path, timeout=lease))
 
@@ -190,4 +197,5 @@ def _driver(name: str) -> Any:
     try:
         return __import__(name)
     except ImportError:
-        raise UnknownDatabase(f"the relay needs {name} for this database: install it beside sockpq-outbox") from None
+        package = PACKAGES.get(name, name)
+        raise UnknownDatabase(f"{name} is needed for this database: pip install '{package}'") from None

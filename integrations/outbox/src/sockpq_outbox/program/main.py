@@ -17,12 +17,13 @@ from sockpq import Client, SockpqError
 
 from sockpq_outbox._version import __version__
 from sockpq_outbox.databases.base import Database, run
-from sockpq_outbox.databases.sources import source_of
+from sockpq_outbox.databases.sources import SqliteSource, source_of
 from sockpq_outbox.doctor import examine, tables_are_missing
 from sockpq_outbox.errors import OutboxError
 from sockpq_outbox.relay.relay import Relay
 from sockpq_outbox.rows import transaction
 from sockpq_outbox.sql import create_tables
+from sockpq_outbox.words import rows_counted, rows_wait
 
 LOCK_S = 15.0               # how long a command waits for what others have locked
 ASK_S = 5.0                 # of the doctor: a cluster that does not answer by then is ill
@@ -108,7 +109,7 @@ def relay(
 @click.option("--print", "only_print", is_flag=True, help="Print the statements instead of executing them.")
 def create(database: str, only_print: bool) -> None:
     """Make the tables of outbox and inbox where they are missing."""
-    with _errors(), _opened(database) as opened:
+    with _errors(), _opened(database, new=True) as opened:
         statements = create_tables(opened.dialect)
         if only_print:
             click.echo(";\n".join(statements) + ";")
@@ -135,8 +136,8 @@ def status(database: str, as_json: bool) -> None:
                 "queues": dict(queues), "failures": [failure._asdict() for failure in failures],
             }))
             return
-        click.echo(f"{counts.waiting} rows wait, the oldest for {lag_s:.1f} s; {counts.claimed} are in a batch; "
-                   f"{counts.failed} were refused")
+        click.echo(f"{rows_wait(counts.waiting)}, the oldest for {lag_s:.1f} s; {counts.claimed} in a batch; "
+                   f"{counts.failed} refused")
         for queue, number in queues:
             click.echo(f"  {queue}: {number} wait")
         for failure in failures:
@@ -152,7 +153,7 @@ def retry_failed(database: str, queue: str | None) -> None:
     with _errors(), _opened(database) as opened:
         with transaction(opened) as rows:
             number = rows.retry_failed(queue)
-        click.echo(f"{number} rows wait again")
+        click.echo(f"{rows_wait(number)} again")
 
 
 @main.command(name="forget-before")
@@ -171,7 +172,7 @@ def forget_before(database: str, moment: str, yes: bool) -> None:
             click.confirm(f"Remove all rows written before {datetime.fromtimestamp(time_s)}?", abort=True)
         with transaction(opened) as rows:
             number = rows.forget_before(time_s)
-        click.echo(f"{number} rows are removed")
+        click.echo(f"{rows_counted(number)} removed")
 
 
 @main.command()
@@ -195,8 +196,12 @@ def doctor(
 
 
 @contextmanager
-def _opened(database: str) -> Iterator[Database]:
-    opened = source_of(database).open(LOCK_S)
+def _opened(database: str, *, new: bool = False) -> Iterator[Database]:
+    """Open a database, which may be `new`."""
+    source = source_of(database)
+    if isinstance(source, SqliteSource) and not new:
+        source.must_exist()
+    opened = source.open(LOCK_S)
     try:
         yield opened.database
     finally:

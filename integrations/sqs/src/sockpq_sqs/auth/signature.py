@@ -95,8 +95,9 @@ def _of_header(head: Head, given: str) -> Signature:
     wanted = ["host", "x-amz-date" if stamp else "date"]
     wanted += [name for name in ("x-amz-target", "x-amz-content-sha256") if name in head.headers]
     _check_signed(headers, wanted)
-    access_key, region = _credential(found["Credential"], time)
-    return Signature(access_key, region, headers, _digest(found["Signature"]), stamp or f"{time:{TIME}}", time)
+    stamp = stamp or f"{time:{TIME}}"
+    access_key, region = _credential(found["Credential"], stamp)
+    return Signature(access_key, region, headers, _digest(found["Signature"]), stamp, time)
 
 
 def _of_url(parameters: dict[str, str]) -> Signature:
@@ -116,13 +117,13 @@ def _of_url(parameters: dict[str, str]) -> Signature:
         raise incomplete("'X-Amz-Date' must be in ISO-8601 'basic format'.") from None
     headers = tuple(parameters["X-Amz-SignedHeaders"].lower().split(";"))
     _check_signed(headers, ["host"])
-    access_key, region = _credential(parameters["X-Amz-Credential"], time)
+    access_key, region = _credential(parameters["X-Amz-Credential"], parameters["X-Amz-Date"])
     digest = _digest(parameters[PRESIGNED])
     return Signature(access_key, region, headers, digest, parameters["X-Amz-Date"], time, int(expires))
 
 
-def _credential(given: str, time: datetime) -> tuple[str, str]:
-    """Return the access key and the region of a credential; raises SqsError."""
+def _credential(given: str, stamp: str) -> tuple[str, str]:
+    """Return the access key and the region of a credential, which must be of the same day; raises SqsError."""
     parts = given.rsplit("/", 4)
     if len(parts) != 5 or not parts[0]:
         raise incomplete("Credential must have the form KEY/DAY/REGION/SERVICE/aws4_request.")
@@ -131,7 +132,7 @@ def _credential(given: str, time: datetime) -> tuple[str, str]:
         raise incomplete(f"Credential should be scoped to correct service: '{SERVICE}'.")
     if not _REGION.fullmatch(region):
         raise incomplete("Credential should be scoped to a valid region.")
-    if day != f"{time:%Y%m%d}":
+    if day != stamp[:8]:
         raise incomplete("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date.")
     return access_key, region
 

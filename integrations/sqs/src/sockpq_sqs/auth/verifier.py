@@ -73,7 +73,7 @@ class Verifier:
         scope = claim.user.secret, signature.day, signature.region
         key = self._keys.get(scope) or signing_key(*scope)
         text = string_to_sign(signature.stamp, signature.scope, canonical)
-        if not hmac.compare_digest(hmac.new(key, text, "sha256").hexdigest(), signature.digest):
+        if not hmac.compare_digest(hmac.digest(key, text, "sha256").hex(), signature.digest):
             raise wrong_signature()
         if scope not in self._keys:
             if len(self._keys) >= KEYS_MAX:

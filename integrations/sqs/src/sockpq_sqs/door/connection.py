@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import struct
+from contextlib import suppress
 from enum import StrEnum
 from typing import Protocol
 
@@ -12,6 +15,7 @@ from aiohttp.http import RawRequestMessage
 
 from sockpq_sqs.door.limits import FIELD_BYTES_MAX, HEADERS_MAX, LINE_BYTES_MAX, LINGER_S
 
+NO_LINGER = struct.pack("=ii", 1, 0)            # l_onoff, l_linger: the kernel keeps nothing of the connection
 _NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
 
 
@@ -47,7 +51,8 @@ class Connection(web.RequestHandler):
     verified.
     """
 
-    def __init__(self, server: web.Server, host: Host, address: str | None) -> None:
+    def __init__(self, server: web.Server, host: Host, accepted: socket.socket, address: str | None) -> None:
+        """`accepted`: its socket."""
         super().__init__(
             server, loop=asyncio.get_running_loop(), access_log=_NO_ACCESS_LOG, tcp_keepalive=False,
             lingering_time=LINGER_S, max_line_size=LINE_BYTES_MAX, max_field_size=FIELD_BYTES_MAX,
@@ -59,6 +64,7 @@ class Connection(web.RequestHandler):
         self.stage = Stage.HELLO
         self.work: asyncio.Task[object] | None = None       # that answers a request
         self._host = host
+        self._accepted = accepted
         self._since = self._read_since = asyncio.get_running_loop().time()
         self._unsent_bytes = 0                  # at the last check
 
@@ -113,8 +119,12 @@ class Connection(web.RequestHandler):
         return str(self.stage) if 0 < limit_s < now - self._since else None
 
     def cut(self, why: str) -> None:
-        """Close at once; what is unsent is dropped."""
+        """Close at once; what is unsent is dropped, by the kernel as well. A handshake of TLS fails."""
         self._host.cut_off(self, why)
+        with suppress(OSError):                 # it is closed already
+            self._accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+            if not self.made:
+                self._accepted.shutdown(socket.SHUT_RDWR)
         if self.transport is not None:
             self.transport.abort()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 
 from sockpq_sqs.door.connection import Connection, Stage
 from sockpq_sqs.door.figures import Figures
@@ -14,19 +13,12 @@ from sockpq_sqs.settings import Limits
 
 
 class Connections:
-    """Keeps the connections (connection.Host).
-
-    Those that have not shown yet that they are a user's are strangers. When no place is left, the oldest stranger of
-    the address that has most of them makes room for a new connection; so every client has a moment to send a request,
-    and strangers keep nobody out.
-    """
+    """Keeps the connections (connection.Host)."""
 
     def __init__(self, limits: Limits, figures: Figures) -> None:
         self.account = MemoryAccount(limits.memory_mib * MIB)
         self._all: dict[Connection, None] = {}
-        self._strangers: defaultdict[str | None, dict[Connection, None]] = defaultdict(dict)
         self._places = Places(limits.connections_max, limits.connections_per_address_max)
-        self._placed: set[Connection] = set()
         self._figures = figures
         self._answer_timeout_s = limits.answer_timeout_s
         self._limits_s = {
@@ -41,28 +33,17 @@ class Connections:
 
     def place(self, connection: Connection) -> bool:
         """Take a place for a connection that is about to be made; returns False if there is none."""
-        address = connection.address
-        if not self._places.take(address):
-            stranger = self._dispensable(address)
-            if stranger is None:
-                return False
-            self._leave(stranger)
-            stranger.cut("made room for others")
-            if not self._places.take(address):
-                return False
-        self._placed.add(connection)
-        self._strangers[address][connection] = None
-        return True
+        return self._places.take(connection)
 
     def leave(self, connection: Connection) -> None:
-        """Release the place of a connection that has ended, or was never made."""
-        self._leave(connection)
+        """Release the place of a connection that was never made."""
+        self._places.leave(connection)
 
     def recognise(self, connection: Connection) -> None:
         """Take note that a connection is a user's."""
         if not connection.known:
             connection.known = True
-            self._no_stranger(connection)
+            self._places.recognise(connection)
 
     def working(self) -> list[asyncio.Task[object]]:
         """Return the tasks that answer requests."""
@@ -93,7 +74,7 @@ class Connections:
     def lost(self, connection: Connection) -> None:
         """See Host."""
         self._all.pop(connection, None)
-        self._leave(connection)
+        self._places.leave(connection)
         self.account.hold(connection, 0)
 
     def held(self, connection: Connection, held_bytes: int) -> None:
@@ -103,24 +84,3 @@ class Connections:
     def cut_off(self, connection: Connection, why: str) -> None:
         """See Host."""
         self._figures.cut[why] += 1
-
-    def _leave(self, connection: Connection) -> None:
-        if connection in self._placed:
-            self._placed.discard(connection)
-            self._places.leave(connection.address)
-            self._no_stranger(connection)
-
-    def _no_stranger(self, connection: Connection) -> None:
-        its = self._strangers.get(connection.address)
-        if its is not None:
-            its.pop(connection, None)
-            if not its:
-                del self._strangers[connection.address]
-
-    def _dispensable(self, address: str | None) -> Connection | None:
-        """Return the stranger that makes room for a client of this address."""
-        if self._places.crowded(address):
-            candidates = self._strangers.get(address, {})
-        else:
-            candidates = max(self._strangers.values(), key=len, default={})
-        return next(iter(candidates), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -82,6 +83,7 @@ class Door:
         self._sweeping.cancel()
         with suppress(asyncio.CancelledError):
             await self._sweeping
+        await self._listener.wait_closed()
         self._connections.close_idle()
         if working := self._connections.working():
             _, lasting = await asyncio.wait(working, timeout=QUICK_S)
@@ -91,8 +93,8 @@ class Door:
                 await asyncio.wait(lasting, timeout=CANCELLED_S)
         await self._server.shutdown(CANCELLED_S)
 
-    def _connection(self, address: str | None) -> Connection:
-        return Connection(self._server, self._connections, address)
+    def _connection(self, accepted: socket.socket, address: str | None) -> Connection:
+        return Connection(self._server, self._connections, accepted, address)
 
     async def _sweep(self) -> None:
         """Check connections and files once in a second."""

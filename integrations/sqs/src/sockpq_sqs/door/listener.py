@@ -6,11 +6,10 @@ import asyncio
 import logging
 import socket
 import ssl
-import struct
 from collections.abc import Callable
 from contextlib import suppress
 
-from sockpq_sqs.door.connection import Connection
+from sockpq_sqs.door.connection import NO_LINGER, Connection
 from sockpq_sqs.door.connections import Connections
 from sockpq_sqs.door.limits import (
     ACCEPTS_PER_TURN,
@@ -25,8 +24,6 @@ from sockpq_sqs.door.limits import (
 from sockpq_sqs.door.places import address_of
 
 log = logging.getLogger("sockpq-sqs")
-
-_NO_LINGER = struct.pack("=ii", 1, 0)           # l_onoff, l_linger
 
 
 async def open_sockets(host: str, port: int, *, reuse_port: bool) -> list[socket.socket]:
@@ -49,22 +46,22 @@ class Listener:
     """Accepts on its sockets until it is closed."""
 
     def __init__(
-        self, sockets: list[socket.socket], connections: Connections, make: Callable[[str | None], Connection],
-        tls: ssl.SSLContext | None,
+        self, sockets: list[socket.socket], connections: Connections,
+        make: Callable[[socket.socket, str | None], Connection], tls: ssl.SSLContext | None,
     ) -> None:
-        """`make` returns a connection for a client of this address, None for this machine."""
+        """`make` returns a connection for a socket and the address of its client, None for this machine."""
         self._sockets = sockets
         self._connections = connections
         self._make = make
         self._tls = tls
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Connection] = {}
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
         for listening in sockets:
             self._loop.add_reader(listening, self._accept, listening)
 
     def close(self) -> None:
-        """Stop accepting, and close the sockets."""
+        """Stop accepting, close the sockets, and end handshakes."""
         for listening in self._sockets:
             if listening in self._pauses:
                 self._pauses.pop(listening).cancel()
@@ -72,6 +69,14 @@ class Listener:
                 self._loop.remove_reader(listening)
             listening.close()
         self._sockets = []
+        for connection in self._tasks.values():
+            if not connection.made:
+                connection.cut("the program ends")
+
+    async def wait_closed(self) -> None:
+        """Wait until nothing more begins."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(ACCEPTS_PER_TURN):
@@ -85,13 +90,13 @@ class Listener:
                 self._loop.remove_reader(listening)
                 self._pauses[listening] = self._loop.call_later(EXHAUSTED_S, self._resume, listening)
                 return
-            connection = self._make(address_of(address[0]))
+            connection = self._make(accepted, address_of(address[0]))
             if not self._connections.place(connection):
                 _drop(accepted)
                 continue
             task = self._loop.create_task(self._begin(accepted, connection))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = connection
+            task.add_done_callback(self._tasks.pop)
 
     def _resume(self, listening: socket.socket) -> None:
         del self._pauses[listening]
@@ -124,5 +129,5 @@ def _set_up(accepted: socket.socket) -> None:
 def _drop(accepted: socket.socket) -> None:
     """Close a connection that has no place, without anything that the kernel would keep of it."""
     with suppress(OSError):
-        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
     accepted.close()

@@ -1,44 +1,92 @@
-"""The places for connections: per process and per address, so that no address can take all of them."""
+"""The places for connections: per process and per address, and who makes room when none is left."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections import Counter
+from collections import Counter, defaultdict
+from typing import Protocol
 
 from sockpq_sqs.door.limits import RESERVED_PLACES
 from sockpq_sqs.settings import is_loopback
 
 
+class Holder(Protocol):
+    """A connection that has a place. `address`: what shares places, None for this machine."""
+
+    address: str | None
+
+    def cut(self, why: str) -> None:
+        """End at once."""
+
+
 class Places:
-    """Counts the places that are taken. Clients on this machine are not limited by address, and have some more."""
+    """The places that are taken, and by whom.
+
+    Connections that have not shown yet that they are a user's are strangers. When no place is left, the oldest stranger
+    of the address that has most of them makes room for a new connection; so every client has a moment to send a
+    request, and strangers keep nobody out. Clients on this machine are not limited by address, and have further places,
+    which make no room for others.
+    """
 
     def __init__(self, connections_max: int, per_address_max: int = 0) -> None:
+        """`per_address_max`: 0 for half of them."""
         self._connections_max = connections_max
         self._per_address_max = per_address_max or max(1, connections_max // 2)
-        self._by_address: Counter[str] = Counter()
-        self.taken = 0
+        self._holders: set[Holder] = set()
+        self._by_address: Counter[str | None] = Counter()
+        self._strangers: defaultdict[str | None, dict[Holder, None]] = defaultdict(dict)
 
-    def take(self, address: str | None) -> bool:
-        """Take a place for a client of this address, None for this machine; returns False if there is none."""
-        reserved = RESERVED_PLACES if address is None else 0
-        if self.taken >= self._connections_max + reserved or self.crowded(address):
-            return False
-        self.taken += 1
-        if address is not None:
-            self._by_address[address] += 1
+    def __len__(self) -> int:
+        return len(self._holders)
+
+    def take(self, holder: Holder) -> bool:
+        """Take a place for a connection that is about to be made; returns False if there is none."""
+        while not self._has_room(holder.address):
+            stranger = self._dispensable(holder.address)
+            if stranger is None:
+                return False
+            self.leave(stranger)
+            stranger.cut("made room for others")
+        self._holders.add(holder)
+        self._by_address[holder.address] += 1
+        self._strangers[holder.address][holder] = None
         return True
 
-    def crowded(self, address: str | None) -> bool:
-        """Return whether this address has taken all of its places."""
+    def recognise(self, holder: Holder) -> None:
+        """Take note that a connection is a user's."""
+        strangers = self._strangers.get(holder.address)
+        if strangers is not None:
+            strangers.pop(holder, None)
+            if not strangers:
+                del self._strangers[holder.address]
+
+    def leave(self, holder: Holder) -> None:
+        """Release the place of a connection, if it has one."""
+        if holder in self._holders:
+            self._holders.discard(holder)
+            self.recognise(holder)
+            self._by_address[holder.address] -= 1
+            if not self._by_address[holder.address]:
+                del self._by_address[holder.address]
+
+    def _has_room(self, address: str | None) -> bool:
+        if address is None:
+            return len(self._holders) < self._connections_max + RESERVED_PLACES
+        reserved = min(self._by_address[None], RESERVED_PLACES)
+        return len(self._holders) - reserved < self._connections_max and not self._is_crowded(address)
+
+    def _is_crowded(self, address: str | None) -> bool:
         return address is not None and self._by_address[address] >= self._per_address_max
 
-    def leave(self, address: str | None) -> None:
-        """Release a place that was taken for this address."""
-        self.taken -= 1
-        if address is not None:
-            self._by_address[address] -= 1
-            if not self._by_address[address]:
-                del self._by_address[address]
+    def _dispensable(self, address: str | None) -> Holder | None:
+        """Return the stranger that makes room for a client of this address."""
+        if self._is_crowded(address):
+            strangers = self._strangers.get(address, {})
+        else:
+            spared = address is not None and self._by_address[None] <= RESERVED_PLACES
+            strangers = max(
+                (found for of, found in self._strangers.items() if not (spared and of is None)), key=len, default={})
+        return next(iter(strangers), None)
 
 
 def address_of(host: str) -> str | None:

@@ -35,6 +35,8 @@ def check_attributes(attributes: Mapping[str, AttributeValue]) -> None:
 
 def attributes_size(attributes: Mapping[str, AttributeValue]) -> int:
     """Return how many bytes the attributes count for the size of their message: names, types and values."""
+    if not attributes:
+        return 0
     return sum(
         len(name.encode()) + len(value.data_type.encode()) + len(value.binary_value or b"")
         + len((value.string_value or "").encode())

@@ -18,12 +18,19 @@ WAIT_S_MAX = 20
 
 def check_text(text: str) -> None:
     """Check the characters of a body or of an attribute's value. Raises SqsError."""
+    if text.isascii() and text.isprintable():       # most are, and it takes half as long to find out
+        return
     if INVALID.search(text):
         raise SqsError(
             "InvalidMessageContents",
             "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to "
             "#xFFFD | #x10000 to #x10FFFF",
         )
+
+
+def utf8_size(text: str) -> int:
+    """Return how many bytes a text has."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def check_body(body: str) -> None:
@@ -52,10 +59,11 @@ def check_delay(delay_s: int | None, *, fifo: bool) -> None:
         raise wrong(delay_s, "DelaySeconds", f"DelaySeconds must be >= 0 and <= {DELAY_S_MAX}.")
 
 
-def check_size(size: int, size_max: int) -> None:
+def check_size(size: int, size_max: int, *, in_batch: bool) -> None:
     """Check the size of a message, body and attributes. Raises SqsError."""
     if size > size_max:
-        raise invalid(f"One or more parameters are invalid. Reason: Message must be shorter than {size_max} bytes.")
+        what = "cannot be validated" if in_batch else "are invalid"
+        raise invalid(f"One or more parameters {what}. Reason: Message must be shorter than {size_max} bytes.")
 
 
 def check_timeout(timeout_s: int | None) -> None:

@@ -85,28 +85,36 @@ class Finishing:
         timeout_s = request.visibility_timeout
         self._check_total(handle, timeout_s)
         try:
-            if timeout_s:
-                await call.user.client.touch(handle.id, timeout_s, "later")
-            else:
-                await call.user.client.later(handle.id)
+            await self._hide(call.user.client, handle.id, timeout_s)
         except JobNotFound:
             await self._change_late(queue, handle, request.receipt_handle, timeout_s)
         return answers.Nothing()
 
     async def _change_late(self, queue: QueueName, handle: Handle, text: str, timeout_s: int) -> None:
-        """Hide a message whose hand-out has ended, which only standard queues allow. Raises SqsError."""
+        """Hide or show a message whose hand-out has ended, which only standard queues allow. Raises SqsError.
+
+        As with Amazon's, this holds as well for a message that somebody else has received meanwhile.
+        """
         number = Number(handle.number)
+        refusal = wrong(
+            text, "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.")
         job = None if queue.is_fifo else await self._client.peek(number)
-        if job is None or job.state not in ("ready", "delayed") or job.queue != queue.server:
-            raise wrong(
-                text, "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.",
-            )
+        if job is None or job.queue != queue.server or job.state not in ("ready", "delayed", "running"):
+            raise refusal
         try:
-            await self._client.change(number, delay=timeout_s)
+            if job.id is None:
+                await self._client.change(number, delay=timeout_s)
+            else:
+                await self._hide(self._client, job.id, timeout_s)
         except JobNotFound:
-            raise wrong(
-                text, "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.",
-            ) from None
+            raise refusal from None
+
+    async def _hide(self, client: Client, job_id: int, timeout_s: int) -> None:
+        """Set how long a message in flight is hidden from now on. Raises JobNotFound."""
+        if timeout_s:
+            await client.touch(job_id, timeout_s, "later")
+        else:
+            await client.later(job_id)
 
     async def change_batch(
         self, call: Call, request: requests.ChangeMessageVisibilityBatchRequest,

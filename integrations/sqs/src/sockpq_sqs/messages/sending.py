@@ -18,7 +18,7 @@ from sockpq_sqs.messages.attributes import (
     check_system_attributes,
 )
 from sockpq_sqs.messages.batches import check_entries
-from sockpq_sqs.messages.checks import OTHER_KIND, check_body, check_delay, check_id, check_size
+from sockpq_sqs.messages.checks import OTHER_KIND, check_body, check_delay, check_id, check_size, utf8_size
 from sockpq_sqs.messages.digests import attributes_digest, body_digest
 from sockpq_sqs.messages.identity import Identity, sequence_number
 from sockpq_sqs.model import answers, requests
@@ -77,9 +77,9 @@ class Sending:
         if queue.is_fifo:
             for one in request.entries:
                 self._ids(queue, entry, one)
-        total = sum(
-            len(one.message_body.encode()) + attributes_size(one.message_attributes or {}) for one in request.entries
-        )
+        total = sum([
+            utf8_size(one.message_body) + attributes_size(one.message_attributes or {}) for one in request.entries
+        ])
         if total > SIZE_MAX:
             raise SqsError(
                 "BatchRequestTooLong",
@@ -126,9 +126,12 @@ class Sending:
         attributes = message.message_attributes or {}
         system = message.message_system_attributes or {}
         body = message.message_body.encode()
-        check_attributes(attributes)
-        check_size(len(body) + attributes_size(attributes), entry.size_max)
-        check_system_attributes(system)
+        if attributes:
+            check_attributes(attributes)
+        check_size(
+            len(body) + attributes_size(attributes), entry.size_max, in_batch=isinstance(message, requests.SendEntry))
+        if system:
+            check_system_attributes(system)
         group, identifier = self._ids(queue, entry, message)
         headers: dict[str, str] = {}
         data = envelope.packed(body, attributes, headers)
@@ -165,7 +168,8 @@ class Sending:
                 raise wrong(identifier, "MessageDeduplicationId", OTHER_KIND)
             return group, None
         if group is None:
-            raise missing("MessageGroupId")
+            absent = missing("MessageGroupId")
+            raise invalid(absent.message) if isinstance(message, requests.SendEntry) else absent
         if identifier is None:
             if not entry.deduplicates_content:
                 raise invalid(

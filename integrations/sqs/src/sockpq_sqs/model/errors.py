@@ -99,9 +99,15 @@ def unknown_attribute(name: str) -> SqsError:
     return SqsError("InvalidAttributeName", f"Unknown Attribute {_short(name)}.")
 
 
-def wrong_attribute(name: str) -> SqsError:
+def only_fifo(name: str) -> SqsError:
+    """Return the error for an attribute that only FIFO queues have."""
+    return SqsError("InvalidAttributeName", f"You can specify the {name} only when FifoQueue is set to true.")
+
+
+def wrong_attribute(name: str, reason: str = "") -> SqsError:
     """Return the error for an attribute of a queue with a wrong value."""
-    return SqsError("InvalidAttributeValue", f"Invalid value for the parameter {name}.")
+    why = f" Reason: {reason}" if reason else ""
+    return SqsError("InvalidAttributeValue", f"Invalid value for the parameter {name}.{why}")
 
 
 def no_resource(parameter: str) -> SqsError:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from sockpq_sqs.model.errors import wrong
+from sockpq_sqs.model.errors import invalid
 
 Status = Literal["RUNNING", "COMPLETED", "CANCELLING", "CANCELLED", "FAILED"]
 ACTIVE = ("RUNNING", "CANCELLING")
@@ -59,5 +59,5 @@ def handle_of(text: str) -> TaskHandle:
     try:
         document = msgspec.json.decode(base64.b64decode(text, validate=True), type=_Document)
     except (ValueError, msgspec.MsgspecError):
-        raise wrong(text[:300], "TaskHandle", "It is not the handle of a task.") from None
+        raise invalid("Value for parameter TaskHandle is invalid.") from None
     return TaskHandle(document.taskId, document.sourceArn)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from sockpq_sqs.model.errors import SqsError, invalid, unknown_attribute, unsupported, wrong, wrong_attribute
+from sockpq_sqs.model.errors import (
+    SqsError,
+    invalid,
+    only_fifo,
+    unknown_attribute,
+    unsupported,
+    wrong,
+    wrong_attribute,
+)
 from sockpq_sqs.options import Options
 from sockpq_sqs.queues.entry import SIZE_MAX
 
@@ -53,6 +61,8 @@ def checked(given: Mapping[str, str], options: Options, *, fifo: bool, creating:
     """
     found = {}
     for name, value in given.items():
+        if name in CHOICES and not fifo:
+            raise only_fifo(name)
         if name not in SETTABLE or (name in OF_FIFO and not fifo):
             raise unknown_attribute(name)
         found[name] = _value(name, value, creating=creating)
@@ -82,7 +92,7 @@ def _value(name: str, value: str, *, creating: bool) -> str:
         if name == "FifoQueue" and (text == "false" or not creating):
             if text == "true":
                 return text                 # it is one already
-            raise wrong_attribute(name)
+            raise wrong_attribute(name, "" if creating else "Modifying queue type is not supported.")
         return text
     if name in CHOICES:
         if value not in CHOICES[name]:

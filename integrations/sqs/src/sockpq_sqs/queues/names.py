@@ -86,6 +86,8 @@ class Names:
             return known
         parts = urlsplit(url).path.rstrip("/").rsplit("/", 2) if "/" in url else [call.account, url]
         if len(parts) < 2 or not (NAME.fullmatch(parts[-1]) or FIFO_NAME.fullmatch(parts[-1])):
+            if url.startswith(("http://", "https://")):
+                raise no_queue()
             raise SqsError("InvalidAddress", f"The address {url[:300]} is not valid for this endpoint.", 404)
         found = self.queue(parts[-2] if parts[-2] in self._prefixes else call.account, parts[-1])
         if len(url) <= URL_CHARACTERS_MAX:

@@ -12,7 +12,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from sockpq_django.backends import own_backend
-from sockpq_django.relaying import relay_of
+from sockpq_django.operations.logs import log_once
+from sockpq_django.operations.relaying import relay_of
 
 
 class Command(BaseCommand):
@@ -39,4 +40,5 @@ class Command(BaseCommand):
             signal.signal(number, stop)
         # Of the root logger, to which the relay's lines go: a project that configures it in LOGGING has the last word.
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        log_once()
         relay.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -18,11 +19,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from sockpq_django.backend import SockpqBackend
 from sockpq_django.backends import own_backend
-from sockpq_django.serving import BACKEND
+from sockpq_django.operations.serving import BACKEND
 
 APP = "sockpq_django.worker:app"
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 LOOK_S = 0.2
+PR_SET_PDEATHSIG = 1        # prctl(2)
 
 
 class Command(BaseCommand):
@@ -83,8 +85,16 @@ def environment_of(alias: str) -> dict[str, str]:
 def run_both(worker: Sequence[str], relay: Sequence[str], environment: dict[str, str]) -> int:
     """Run two programs until one of them ends, then end the other; returns the exit code of the first that ended.
 
-    Signals to this process go to both.
+    Signals to this process go to both. If it is killed, both get SIGTERM: whatever supervises it starts them again.
     """
+    prctl = ctypes.CDLL(None).prctl     # found here, as little can be done between fork and exec
+    parent = os.getpid()
+
+    def end_with_parent() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:      # it has died meanwhile
+            os._exit(1)
+
     programs: list[subprocess.Popen[bytes]] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
@@ -96,7 +106,9 @@ def run_both(worker: Sequence[str], relay: Sequence[str], environment: dict[str,
         signal.signal(number, forward)
     for line in (worker, relay):
         # In a group of its own, so that Ctrl-C comes once, from here.
-        programs.append(subprocess.Popen(line, env=environment, process_group=0))
+        programs.append(subprocess.Popen(
+            line, env=environment, process_group=0, preexec_fn=end_with_parent,
+        ))
     while all(program.poll() is None for program in programs):
         time.sleep(LOOK_S)
     code = next(program.returncode for program in programs if program.returncode is not None)

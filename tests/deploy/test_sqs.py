@@ -1,0 +1,221 @@
+"""sqs.yml: the protocol of Amazon SQS as a service of a host, by the shipped role, with users and TLS."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+import trustme
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from tests.deploy.installed import SHOP_SECRET, SQS_SECRET
+
+if TYPE_CHECKING:
+    from tests.deploy.installed import Installed
+
+pytestmark = pytest.mark.timeout(1500)
+
+ROOT = Path(__file__).parents[2]
+UNIT = "sockpq-sqs"
+ACCOUNT = "111122223333"
+PORT = 9324
+WAIT_S = 60.0
+INSTALL_S = 900
+
+PROGRAM = """#!/usr/bin/python3
+import sys
+sys.path.insert(0, "/opt/sockpq-sqs/lib")
+from sockpq_sqs.main import main
+sys.exit(main())
+"""
+
+
+class FrontEnd:
+    """The inventory of one host with sockpq-sqs, and what is seen of it."""
+
+    def __init__(self, cluster: Installed) -> None:
+        self._cluster = cluster
+        self.host = cluster.names[0]
+        self.machine = cluster.machines[self.host]
+        self._authority = trustme.CA()
+        self.ca = cluster.folder / "sqs-ca.crt"
+        self._authority.cert_pem.write_to_path(self.ca)
+        self._certificate = self.issue()
+
+    def install(self) -> None:
+        """Put program and certificate where the role expects them, as a deployment does."""
+        folder = self.machine.root / "opt/sockpq-sqs"
+        subprocess.run(
+            [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target",
+             folder / "lib", ROOT / "client", ROOT / "integrations/sqs"], check=True, timeout=INSTALL_S)
+        (folder / "bin").mkdir()
+        (folder / "bin/sockpq-sqs").write_text(PROGRAM)
+        (folder / "bin/sockpq-sqs").chmod(0o755)
+        shutil.copy(self._cluster.secrets / "ca.crt", folder / "ca.crt")
+        self.say("chmod -R go+rX /opt/sockpq-sqs")
+
+    def issue(self) -> dict[str, str]:
+        """Make a certificate for the host; returns where it and its key are on this machine."""
+        issued = self._authority.issue_cert(self.machine.address)
+        cert, key = self._cluster.folder / "sqs.crt", self._cluster.folder / "sqs.key"
+        cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+        key.touch(0o600)
+        key.write_bytes(issued.private_key_pem.bytes())
+        return {"cert": str(cert), "key": str(key)}
+
+    def serial(self) -> str:
+        """Return the number of the certificate that clients are shown."""
+        trusting = ssl.create_default_context(cafile=str(self.ca))
+        with (
+            socket.create_connection((self.machine.address, PORT), timeout=WAIT_S) as plain,
+            trusting.wrap_socket(plain, server_hostname=self.machine.address) as connection,
+        ):
+            found = connection.getpeercert()
+            assert found
+            return str(found["serialNumber"])
+
+    def apply(self, secret: str = SHOP_SECRET, **more: Any) -> int:
+        """Run sqs.yml; returns how many tasks changed something. `secret`: of the user."""
+        import yaml  # comes with Ansible
+
+        variables = {
+            "sockpq_sqs_servers": self._cluster.servers().split(","),
+            "sockpq_sqs_listen": f"{self.machine.address}:{PORT}",
+            "sockpq_sqs_cluster": {"ca": "/opt/sockpq-sqs/ca.crt", "user": "sqs"},
+            "sockpq_sqs_cluster_secret": SQS_SECRET,
+            "sockpq_sqs_users": {
+                "shop": {"secret": secret, "account": ACCOUNT},
+                "sqs": {"secret": SQS_SECRET, "account": "000000000000"},
+            },
+            "sockpq_sqs_tls_local": self._certificate,
+            "sockpq_sqs_options": {"once": True, "accounts": {ACCOUNT: "shop.", "000000000000": ""}},
+            **more,
+        }
+        path = self._cluster.inventory / "sqs.yml"
+        path.write_text(yaml.safe_dump({"sockpq_sqs": {"hosts": {self.host: {}}, "vars": variables}}))
+        return self._cluster.playbook("sqs.yml").changed
+
+    def client(self, secret: str = SHOP_SECRET, user: str = "shop") -> Any:
+        """Return an SDK's client, which checks the certificate."""
+        return boto3.session.Session().client(
+            "sqs", endpoint_url=f"https://{self.machine.address}:{PORT}", region_name="eu-west-1", verify=str(self.ca),
+            aws_access_key_id=user, aws_secret_access_key=secret,
+            config=Config(retries={"mode": "standard", "total_max_attempts": 30}, read_timeout=60, connect_timeout=5))
+
+    def show(self, name: str) -> str:
+        """Return a property of the unit."""
+        return self.say(f"systemctl show {UNIT} --property {name} --value").strip()
+
+    def log(self) -> str:
+        """Return what the program has printed."""
+        return self.say(f"journalctl -u {UNIT} --no-pager -o cat")
+
+    def say(self, command: str) -> str:
+        """Run a command on the host."""
+        return self._cluster.ssh(self.host, command, check=False)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for it; fails with the log."""
+        end = time.monotonic() + WAIT_S
+        while not condition():
+            assert time.monotonic() < end, self.log()[-3000:] + self.say(f"systemctl status {UNIT} --no-pager")
+            time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def front(cluster: Installed) -> Iterator[FrontEnd]:
+    made = FrontEnd(cluster)
+    made.install()
+    assert made.apply() > 0
+    yield made
+    made.say(f"systemctl disable --now {UNIT}")
+
+
+def test_the_role_makes_a_service_for_sdks_and_a_second_run_changes_nothing(front: FrontEnd) -> None:
+    sqs = front.client()
+    orders = sqs.create_queue(QueueName="orders")["QueueUrl"]
+    assert orders == f"https://{front.machine.address}:{PORT}/{ACCOUNT}/orders"
+    sqs.send_message(QueueUrl=orders, MessageBody="17")
+    (message,) = sqs.receive_message(QueueUrl=orders, WaitTimeSeconds=20)["Messages"]
+    assert message["Body"] == "17"
+    sqs.delete_message(QueueUrl=orders, ReceiptHandle=message["ReceiptHandle"])
+    assert "shop.orders" in front.say("pqctl queue list")
+    assert front.apply() == 0
+    assert (front.show("ActiveState"), front.show("User")) == ("active", "sockpq-sqs")
+    files = "/etc/sockpq-sqs.users.toml /etc/sockpq-sqs.secret /etc/sockpq-sqs.key"
+    assert front.say(f"stat --format %U:%G:%a {files}").split() == ["sockpq-sqs:sockpq-sqs:600"] * 3
+    assert front.say("stat --format %U:%G:%a /etc/sockpq-sqs.toml").split() == ["root:sockpq-sqs:640"]
+    assert SHOP_SECRET not in front.log() + front.say("cat /etc/sockpq-sqs.toml")
+
+
+def test_the_cluster_decides_what_a_user_may(front: FrontEnd) -> None:
+    theirs = front.client(SQS_SECRET, "sqs").create_queue(QueueName="theirs")["QueueUrl"]
+    with pytest.raises(ClientError, match="AccessDenied"):
+        front.client().send_message(QueueUrl=theirs, MessageBody="not the shop's")
+    with pytest.raises(ClientError, match="SignatureDoesNotMatch"):
+        front.client("another-secret-of-nobody").list_queues()
+
+
+def test_users_are_read_again_without_a_restart(front: FrontEnd) -> None:
+    pid = front.show("MainPID")
+    assert front.apply("a-secret-that-the-cluster-does-not-know") > 0
+    front.until(lambda: _code(front.client) == "SignatureDoesNotMatch")
+    assert front.apply() > 0
+    front.until(lambda: _code(front.client) == "")
+    assert front.show("MainPID") == pid
+
+
+def test_a_new_certificate_is_used_without_a_restart(front: FrontEnd) -> None:
+    pid, serial = front.show("MainPID"), front.serial()
+    front.issue()
+    assert front.apply() == 1
+    front.until(lambda: front.serial() != serial)
+    assert front.show("MainPID") == pid
+
+
+def test_a_program_that_is_killed_comes_back(front: FrontEnd) -> None:
+    pid = front.show("MainPID")
+    front.say(f"systemctl kill --kill-who=main -s KILL {UNIT}")
+    assert front.client().list_queues()["ResponseMetadata"]["HTTPStatusCode"] == 200
+    assert front.show("MainPID") not in ("0", pid)
+
+
+def test_it_stops_in_order(front: FrontEnd) -> None:
+    front.say(f"systemctl stop {UNIT}")
+    assert (front.show("ActiveState"), front.show("Result")) == ("inactive", "success")
+    assert front.apply() > 0
+    front.until(lambda: _code(front.client) == "")
+
+
+def test_settings_that_are_not_good_change_nothing(front: FrontEnd, cluster: Installed) -> None:
+    import yaml  # comes with Ansible
+
+    path = cluster.inventory / "sqs.yml"
+    good = yaml.safe_load(path.read_text())
+    good["sockpq_sqs"]["vars"]["sockpq_sqs_limits"] = {"nonsense": 1}
+    path.write_text(yaml.safe_dump(good))
+    pid = front.show("MainPID")
+    run = cluster.playbook("sqs.yml", fails=True)
+    assert "nonsense" in run.output
+    assert "nonsense" not in front.say("cat /etc/sockpq-sqs.toml")
+    assert (_code(front.client), front.show("MainPID")) == ("", pid)
+    assert front.apply() == 0
+
+
+def _code(client: Callable[[], Any]) -> str:
+    """Return the name of the error of a request, "" for none."""
+    try:
+        client().list_queues()
+    except ClientError as error:
+        return str(error.response["Error"]["Code"])
+    return ""

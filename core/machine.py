@@ -127,6 +127,8 @@ class Machine:
         """
         own = self._own
         applied = self._execute(own, index, now_ms, seed, operations)
+        if own.mirror is None and self._state is own:
+            return applied                      # it is no replica
         if own.mirror is not None and own.mirror.steps:
             self._follow_origin(own.mirror, applied)
         if self._state is not self._read_state():

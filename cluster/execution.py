@@ -18,6 +18,7 @@ from sockpqd.core import (
     Machine,
     OldEntry,
     PageLost,
+    Reply,
     decode_entry,
     digests_of,
     name_of,
@@ -98,9 +99,11 @@ class Execution:
         if level > known:
             raise EntryTooNew(f"entry {index} raises the cluster to feature level {level}, this version of sockpqd "
                               f"knows levels up to {known}: start a newer one on this node")
-        digests = digests_of(applied.replies)
-        if applied.mirrored is not None:
-            digests += self._extend_mirror(applied.mirrored)
+        if applied.mirrored is None:
+            digests = digests_of(applied.replies)
+        else:
+            digests = _digests(applied.replies, applied.mirrored)
+            self._extend_mirror(applied.mirrored)
         self._chain.extend(index, data, digests)
         if self._machine.replaced != self._replaced:
             self._replaced = self._machine.replaced
@@ -113,14 +116,18 @@ class Execution:
             pass                # at a start, or when entries come faster than jobs leave memory between turns
         return applied
 
-    def _extend_mirror(self, steps: list[FromOrigin]) -> list[object]:
-        """Extend the chain of the origin by what was executed on the mirror; returns the digests of its replies."""
-        chain, found = self._mirror_chain, list[object]()
+    def _extend_mirror(self, steps: list[FromOrigin]) -> None:
+        """Extend the chain of the origin by what was executed on the mirror."""
         for step in steps:
             if step.data:
-                digests = digests_of(step.replies)
-                chain.extend(step.index, step.data, digests)
-                found += digests
+                self._mirror_chain.extend(step.index, step.data, _digests(step.replies, step.mirrored))
             else:
-                chain.begin_at(step.index, step.hash)
-        return found
+                self._mirror_chain.begin_at(step.index, step.hash)
+
+
+def _digests(replies: list[Reply], mirrored: list[FromOrigin] | None) -> list[object]:
+    """Return what the chain covers of an entry's replies, and of those on the mirror, which replicas must have too."""
+    found = digests_of(replies)
+    for step in mirrored or ():
+        found += _digests(step.replies, step.mirrored)
+    return found

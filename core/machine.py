@@ -54,7 +54,7 @@ from sockpqd.core.rules.select import offering
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot import upload, write
-from sockpqd.core.state import MirrorState, State
+from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.items.counts import ItemCounts, ItemSummary
 from sockpqd.core.store.job import AnyJob, RunningJob
@@ -66,13 +66,15 @@ GRACIOUS = (Lead, Resume)       # no lease, session or TTL ends in an entry that
 class FromOrigin(Struct, frozen=True):
     """An entry of the origin that was executed on the mirror, with its replies; or a snapshot that is the mirror now.
 
-    `data`: the entry `index`; b"": a snapshot taken there. `hash`: of the origin's chain, in a snapshot.
+    `data`: the entry `index`; b"": a snapshot taken there. `hash`: of the origin's chain, in a snapshot. `mirrored`:
+    what the entry has executed on a mirror of the origin, which was a replica itself then.
     """
 
     index: int
     data: bytes
     hash: bytes
     replies: list[Reply]
+    mirrored: list[FromOrigin] | None = None
 
 
 class Applied(Struct):
@@ -127,15 +129,20 @@ class Machine:
         """
         own = self._own
         applied = self._execute(own, index, now_ms, seed, operations)
-        if own.mirror is not None and own.mirror.steps:
-            self._follow_origin(own.mirror, applied)
+        if own.mirror is None and self._state is own:
+            return applied                      # it is no replica
+        self._follow_origin(own, applied)
         if self._state is not self._read_state():
             self.replaced += 1
             self._show(self._read_state())
         return applied
 
     def _read_state(self) -> State:
-        return self._own if self._own.mirror is None else self._own.mirror.state
+        """Return the mirror; while it is a replica's, as at the beginning of a promoted cluster's log, that one's."""
+        state = self._own
+        while state.mirror is not None:
+            state = state.mirror.state
+        return state
 
     def _show(self, state: State) -> None:
         """Let this be the state that is read, with what is local to this node."""
@@ -146,21 +153,25 @@ class Machine:
         state.queues.gone = None if before.queues.gone is None else {}
         state.latencies.mask = before.latencies.mask
 
-    def _follow_origin(self, mirror: MirrorState, applied: Applied) -> None:
-        """Execute the entries of the origin that the replica's own entry has put in line."""
+    def _follow_origin(self, state: State, applied: Applied) -> None:
+        """Execute the entries of the origin that this entry of a replica has put in line."""
+        mirror = state.mirror
+        if mirror is None or not mirror.steps:
+            return
         steps, mirror.steps = mirror.steps, []
-        if self._state is not mirror.state:
+        if self._state is not self._read_state():
             self.replaced += 1
-            self._show(mirror.state)
+            self._show(self._read_state())
         applied.mirrored, applied.events = [], []
         for step in steps:
-            replies: list[Reply] = []
+            done: Applied | None = None
             if step.data:
                 entry = decode_entry(step.data)
                 done = self._execute(mirror.state, step.index, entry.now_ms, entry.seed, entry.operations)
-                replies = done.replies
+                self._follow_origin(mirror.state, done)
                 applied.events += done.events
-            applied.mirrored.append(FromOrigin(step.index, step.data, step.hash, replies))
+            replies, mirrored = ([], None) if done is None else (done.replies, done.mirrored)
+            applied.mirrored.append(FromOrigin(step.index, step.data, step.hash, replies, mirrored))
 
     def _execute(
         self, state: State, index: int, now_ms: int, seed: int, operations: Sequence[Operation],

@@ -82,7 +82,7 @@ async def run(
     if complaint := hot_complaint(limits.hot_bytes, memory_mark_bytes(limits.memory_mark)):
         log.warning("%s", complaint)
     with contextlib.suppress(OSError):          # then the storage says what is wrong with it
-        check = disk_check(Path(config.node.data_dir), limits)
+        check = disk_check(Path(config.node.data_dir), limits, config.feed.keep_bytes)
         if check.state != OK:
             log.warning("%s: %s", check.found, check.advice)
     stopping = asyncio.Event()

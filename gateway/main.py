@@ -157,7 +157,7 @@ def _check_disk(config: Config) -> None:
     from sockpqd.gateway.process.disk_size import FAIL, WARN, disk_check
 
     try:
-        check = disk_check(Path(config.node.data_dir), config.limits)
+        check = disk_check(Path(config.node.data_dir), config.limits, config.feed.keep_bytes)
     except OSError as error:
         raise ConfigError(f"node.data_dir: {error}") from error
     if check.state == FAIL:
@@ -175,7 +175,7 @@ def _checked(data_dir: Path, check_file: Path | None) -> str:
     try:
         checks = check_data(data_dir)
         if config is not None:
-            checks.append(disk_check(data_dir, config.limits))
+            checks.append(disk_check(data_dir, config.limits, config.feed.keep_bytes))
     except OSError as error:
         raise click.UsageError(f"--check-data {data_dir}: {error.strerror or error}") from error
     return "\n".join(json.dumps(check._asdict()) for check in checks)

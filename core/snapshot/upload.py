@@ -85,9 +85,8 @@ class PendingMirror(PendingClone):
 
     def finish(self) -> State:
         """Return the state in the snapshot. Raises SnapshotError if it is incomplete or invalid."""
-        state = super().finish()
-        _resume_clone(state, self._reader, self._pager)
-        return state
+        super().finish()
+        return _completed(self._reader, self._pager)
 
 
 def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> State:
@@ -98,25 +97,25 @@ def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> 
     reader = SnapshotReader(level, pager=pager)
     for chunk in chunks:
         reader.feed(chunk)
+    return _completed(reader, pager)
+
+
+def _completed(reader: SnapshotReader, pager: Pager | None) -> State:
+    """Return the state that was read, with what was arriving in it."""
     state = reader.finish()
-    _resume_clone(state, reader, pager)
+    if reader.pending is not None:
+        head, received = reader.pending
+        state.clone = PendingClone(head.clone, head.total_bytes, pager)
+        state.clone.resume(received, state.level)
     if reader.mirror is not None:
         state.keep_in(None)
         state.mirror = _restored_mirror(reader.mirror, state.level, pager)
     return state
 
 
-def _resume_clone(state: State, reader: SnapshotReader, pager: Pager | None) -> None:
-    if reader.pending is not None:
-        head, received = reader.pending
-        state.clone = PendingClone(head.clone, head.total_bytes, pager)
-        state.clone.resume(received, state.level)
-
-
 def _restored_mirror(found: MirrorFrames, level: int, pager: Pager | None) -> MirrorState:
     """Return the mirror in a snapshot of a replica of this feature level."""
-    state, table = found.reader.finish(), found.table
-    _resume_clone(state, found.reader, pager)
+    state, table = _completed(found.reader, pager), found.table
     mirror = MirrorState(state, reached=state.index)
     if table.part is not None:
         mirror.part = Collected(table.part, found.part)

@@ -1,4 +1,4 @@
-"""Readiness of a node: it serves, or follows a leader that does."""
+"""Readiness of a node: it serves, or follows a leader that does; in a replica, of which none serves, it leads."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def why_not_ready(cluster: Cluster) -> str | None:
     if leader is None:
         return "no leader is known"
     if leader == cluster.name:
+        if cluster.is_replica and cluster.age_s() == 0.0:       # it leads a copy, which answers reads
+            return None
         return "this node leads, but does not serve: it has begun just now, or disks are full"
     lag = cluster.figures().lag
     if lag > LAG_MAX:

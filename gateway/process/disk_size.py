@@ -12,25 +12,29 @@ OK, WARN, FAIL = "OK", "WARN", "FAIL"
 MIB = 1 << 20
 
 
-def disk_check(data_dir: Path, limits: Limits) -> FileCheck:
-    """Compare what a node needs with the size of the file system. Raises OSError if that cannot be determined."""
+def disk_check(data_dir: Path, limits: Limits, feed_keep_bytes: int = 0) -> FileCheck:
+    """Compare what a node needs with the size of the file system. Raises OSError if that cannot be determined.
+
+    `feed_keep_bytes`: of the journal that is kept for copies in other regions.
+    """
     place = next(path for path in (data_dir, *data_dir.absolute().parents) if path.exists())
     status = os.statvfs(place)
     size = status.f_blocks * status.f_frsize
     needs = disk_needs(limits.hot_bytes, limits.disk_free_bytes_min)
     parts = (
         ("journal", needs.journal), ("snapshots", needs.snapshots), ("page files", needs.pages),
-        ("ballast", needs.ballast), ("limits.disk_free_bytes_min", needs.free),
+        ("ballast", needs.ballast), ("limits.disk_free_bytes_min", needs.free), ("feed.keep_bytes", feed_keep_bytes),
     )
     listed = ", ".join(f"{name} {_mib(part)}" for name, part in parts if part)
-    found = (f"the file system of {place} has {_mib(size)} MiB; with these settings a node needs {_mib(sum(needs))} MiB"
+    whole = sum(needs) + feed_keep_bytes
+    found = (f"the file system of {place} has {_mib(size)} MiB; with these settings a node needs {_mib(whole)} MiB"
              f" ({listed}), and room for its jobs")
     if size < needs.least:
         return FileCheck(FAIL, "disk size", found, f"with less than {_mib(needs.least)} MiB it never accepts a job: "
                          "use a larger one, or lower limits.disk_free_bytes_min")
-    if size < sum(needs):
+    if size < whole:
         return FileCheck(WARN, "disk size", found, "with less it refuses jobs at times, and often writes snapshots: "
-                         "use a larger one, or lower limits.disk_free_bytes_min and limits.hot_bytes")
+                         "use a larger one, or lower limits.disk_free_bytes_min, limits.hot_bytes and feed.keep_bytes")
     return FileCheck(OK, "disk size", found)
 
 

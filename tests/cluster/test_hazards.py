@@ -25,7 +25,19 @@ from sockpqd.cluster.raft.append_entries import Receiver, Sender
 from sockpqd.cluster.raft.steady_lane import SteadyLane
 from sockpqd.cluster.syncing import Syncing
 from sockpqd.cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
-from sockpqd.core import OPERATION_BYTES_MAX, Batch, Due, Get, Put, PutWith, Results, Stored, cost, encode_entry
+from sockpqd.core import (
+    FIRST_LEVEL,
+    OPERATION_BYTES_MAX,
+    Batch,
+    Due,
+    Get,
+    Put,
+    PutWith,
+    Results,
+    Stored,
+    cost,
+    encode_entry,
+)
 from sockpqd.core.handlers.cost import small
 from sockpqd.core.handlers.dispatch import COSTS
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
@@ -344,7 +356,10 @@ def test_h8_a_fresh_leader_serves_only_after_its_own_lead_entry(cured: bool, mon
     monkeypatch.setattr(limits, "HOUSEKEEPING_S", 0.0)        # judged in every turn: no gap is passed over by good luck
     if not cured:
         monkeypatch.setattr(leadership.Leadership, "announced", property(lambda self: True))
-    world = SmallCluster(3)
+    world = SmallCluster(3, start=False)
+    for node in list(world):
+        node.known_level = FIRST_LEVEL      # without the cure it would be raised among members that are not known yet
+        world.start(node.name)
     for k in range(10):
         world.put_now(b"%d" % k)
     for name in world.nodes:

@@ -109,7 +109,7 @@ def test_who_proposed_hears_whether_it_was_this_proposal() -> None:
 
 @pytest.mark.parametrize("length", [1, 300, 70_000])
 def test_the_data_of_a_proposal_is_recognized_and_not_copied(length: int) -> None:
-    data = Bare()._argument(b"\0" + pysyncobj_adapter._call_head(METHOD, length) + bytes(length))
+    data = Bare().argument(b"\0" + pysyncobj_adapter._call_head(METHOD, length) + bytes(length))
     assert (type(data), data) == (memoryview, bytes(length))
 
 
@@ -118,7 +118,7 @@ def test_the_data_of_a_proposal_is_recognized_and_not_copied(length: int) -> Non
     b"\0" + pysyncobj_adapter._call_head(METHOD, 2) + b"x", b"\1" + pysyncobj_adapter._call_head(METHOD, 1) + b"x",
 ])
 def test_any_other_entry_is_left_to_the_library(command: bytes) -> None:
-    assert Bare()._argument(command) is None
+    assert Bare().argument(command) is None
 
 
 @pytest.mark.parametrize(("field", "value"), [

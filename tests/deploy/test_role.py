@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from sockpqd.gateway.config import GatewaySection, Log, QueueSection, Raft
+from sockpqd.gateway.config import FeedSection, GatewaySection, Log, QueueSection, Raft, ReplicaSection
 from sockpqd.gateway.limits import Limits
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,8 @@ def load(path: Path) -> Any:
     ("variable", "section"),
     [
         ("sockpqd_queue", QueueSection), ("sockpqd_limits", Limits), ("sockpqd_raft", Raft),
-        ("sockpqd_gateway", GatewaySection), ("sockpqd_log", Log),
+        ("sockpqd_gateway", GatewaySection), ("sockpqd_log", Log), ("sockpqd_feed", FeedSection),
+        ("sockpqd_replica", ReplicaSection),
     ],
 )
 def test_every_key_of_the_configuration_is_a_variable(variable: str, section: type) -> None:

@@ -355,9 +355,9 @@ def test_output_that_cannot_be_written_is_told(cluster: MemoryCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "map", "queue", "topic", "job", "item", "group", "sched", "pulse", "backup",
-                "verify", "restore", "session", "worker", "user", "cron", "import", "config", "bench", "doctor",
-                "shell", "events", "top"}),
+    ("pqctl ", {"cluster", "node", "map", "region", "queue", "topic", "job", "item", "group", "sched", "pulse",
+                "backup", "verify", "restore", "session", "worker", "user", "cron", "import", "config", "bench",
+                "doctor", "shell", "events", "top"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -108,6 +108,7 @@ async def _send(client: Client, frames: list[Frame], end: bytes) -> tuple[int, f
     """Send frames in pieces, the last with `end`; return their bytes, and the seconds that it took to make them."""
     feeds, sent, sent_bytes, busy_s = client.hub.feeds, 0, 0, 0.0
     left = iter(frames)
+    _hold(client, sum([len(frame.data) for frame in frames]))
     while True:
         began = time.perf_counter()
         count, piece = _piece(left)
@@ -120,8 +121,17 @@ async def _send(client: Client, frames: list[Frame], end: bytes) -> tuple[int, f
         feeds.sent_entries += count
         feeds.sent_bytes += len(piece)
         if sent == len(frames):
+            _hold(client, 0)
             return sent_bytes, busy_s
         await client.hub.turn()
+
+
+def _hold(client: Client, held_bytes: int) -> None:
+    """Charge the entries that were read for the client to it until they are sent, unless they are few."""
+    held_bytes = 0 if held_bytes < STREAM_PIECE_BYTES else held_bytes
+    if held_bytes != client.state.gathered_bytes:
+        client.state.gathered_bytes = held_bytes
+        client.weigh()
 
 
 def _piece(frames: Iterator[Frame]) -> tuple[int, bytes]:

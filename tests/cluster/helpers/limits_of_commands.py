@@ -50,6 +50,7 @@ from sockpqd.core import (
     End,
     ExpireQueue,
     Feedback,
+    Fence,
     Fragment,
     Get,
     GetWith,
@@ -65,6 +66,11 @@ from sockpqd.core import (
     Later,
     Lead,
     Machine,
+    MirrorChunk,
+    MirrorEntries,
+    MirrorFrame,
+    MirrorPart,
+    MirrorSnapshot,
     Move,
     MoveJobs,
     Number,
@@ -77,6 +83,7 @@ from sockpqd.core import (
     PauseQueue,
     Place,
     Policy,
+    Promote,
     PromoteLearner,
     PulseChange,
     PurgeOwn,
@@ -810,7 +817,14 @@ CASES |= {f"{name}, with groups": _with_groups(name) for name in (
     "SESSION CLOSE FIRST", "all that time does",
 )}
 # The last one, as a map stays.
+# What a replica takes in is its origin's entries, which have these limits there; any other cluster refuses it. The last
+# case is the end of a service.
+CASES["of a replica"] = lambda world: [
+    MirrorEntries(0, (MirrorFrame(1, bytes(200 << 10)),)), MirrorPart(0, 1, 0, bytes(256 << 10), last=True),
+    MirrorSnapshot(1, b"", 1 << 40), MirrorChunk(1, 0, bytes(256 << 10)), Promote(0),
+]
 CASES["MAP"] = lambda world: [SetMap(1, world.large_map()), *[Put(f"q{number}", 0, b"x") for number in range(MANY)]]
+CASES["CLUSTER FENCED"] = lambda world: [Fence("0011223344556677")]
 
 
 class _Ignored:

@@ -23,7 +23,7 @@ from sockpqd.core import (
     Tick,
     encode_entry,
 )
-from tests.core.helpers.logs import MEMBERS, LogEntry, snapshot_of
+from tests.core.helpers.logs import MEMBERS, LogEntry
 
 REPLICA = b"id of the copy.."
 
@@ -99,13 +99,13 @@ def promoted(machine: Machine, grace_ms: int = 0, now_ms: int = 0) -> Machine:
 
 
 def mirrored_state(machine: Machine) -> bytes:
-    """Return the snapshot of the machine's mirror."""
+    """Return the snapshot of the state that is read: of the mirror, or of what is no replica."""
     return b"".join(machine.export(users=True))
 
 
 def assert_mirrors(machine: Machine, origin: Machine) -> None:
     """Assert that the mirror is the origin."""
     assert machine.mirrored == origin.index
-    assert mirrored_state(machine) == snapshot_of(origin)
+    assert mirrored_state(machine) == mirrored_state(origin)
     assert machine.event_seq == origin.event_seq
     assert machine.total(None) == origin.total(None)

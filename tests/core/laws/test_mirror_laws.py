@@ -11,9 +11,26 @@ from random import Random
 
 import pytest
 
-from sockpqd.core import Machine, MirrorChunk, MirrorPart, MirrorSnapshot, digests_of, expanded, references
-from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, random_log, restored, snapshot_of
+from sockpqd.core import (
+    FromOrigin,
+    Get,
+    Lead,
+    Machine,
+    MirrorChunk,
+    MirrorEntries,
+    MirrorPart,
+    MirrorSnapshot,
+    Promote,
+    Put,
+    RaiseLevel,
+    Reply,
+    digests_of,
+    expanded,
+    references,
+)
+from tests.core.helpers.logs import KNOWN_LEVEL, MEMBERS, LogEntry, lead, random_log, restored, snapshot_of
 from tests.core.helpers.mirrors import (
+    REPLICA,
     Replica,
     assert_mirrors,
     frames_of,
@@ -37,7 +54,8 @@ def play_both(log: list[LogEntry], seed: int, machine: Machine, between: Callabl
         begin = origin.index
         end = min(len(log), begin + random.choice([1, 1, 2, 5, 20]))
         for entry in log[begin:end]:
-            replies.append(digests_of(origin.apply(origin.index + 1, *entry).replies))
+            applied = origin.apply(origin.index + 1, *entry)
+            replies.append(digests(applied.replies, applied.mirrored))
         taken = frames[max(0, begin - random.choice([0, 0, 3])):end]
         way = random.random()
         if way < 0.6:
@@ -45,7 +63,7 @@ def play_both(log: list[LogEntry], seed: int, machine: Machine, between: Callabl
         elif way < 0.8:
             for frame in frames[begin:end]:
                 replica.take_parts(frame, random.choice([1 + len(frame.data) // 3, 1000]))
-        elif way < 0.9 and begin:
+        elif way < 0.9 and begin and origin.mirrored is None:       # a replica feeds nobody
             for _ in replica.install(origin, random.choice([300, 5000])):
                 between(replica, random)
         else:
@@ -56,9 +74,14 @@ def play_both(log: list[LogEntry], seed: int, machine: Machine, between: Callabl
             replica.take(*taken, after=taken[0].index - 1)
         between(replica, random)
         assert_mirrors(replica.machine, origin)
-    executed = {one.index: digests_of(one.replies) for one in replica.executed if one.data}
+    executed = {one.index: digests(one.replies, one.mirrored) for one in replica.executed if one.data}
     assert executed == {index: replies[index - 1] for index in executed}
     assert all(frames[one.index - 1].data == one.data for one in replica.executed if one.data)
+
+
+def digests(replies: list[Reply], mirrored: list[FromOrigin] | None) -> list[object]:
+    """Return the replies of an entry, and those on the mirror, without data."""
+    return [digests_of(replies), *[digests(one.replies, one.mirrored) for one in mirrored or ()]]
 
 
 def lives_on(replica: Replica, random: Random) -> None:
@@ -109,3 +132,36 @@ def test_a_snapshot_of_a_replica_needs_its_level() -> None:
     with pytest.raises(Exception, match="feature level 2, known are those up to 1"):
         Machine(1).restore([snapshot_of(replica.machine)])
     assert replica.machine.level <= KNOWN_LEVEL
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_copy_of_a_promoted_replica_equals_it_from_its_first_entry(seed: int) -> None:
+    """Its log has the entries of its own origin, and its promotion."""
+    frames = frames_of(random_log(seed, 120))
+    log = [
+        LogEntry(0, 0, [Lead("n1", 1, MEMBERS, REPLICA, 0)]), LogEntry(0, 0, [RaiseLevel(2, MEMBERS)]),
+        *[LogEntry(7 * frame.index, frame.index, [MirrorEntries(frame.index - 1, (frame,))]) for frame in frames[:-1]],
+        LogEntry(900, 1, [MirrorPart(119, 120, 0, frames[-1].data[:9], last=False)]),
+        LogEntry(901, 1, [MirrorPart(119, 120, 9, frames[-1].data[9:], last=True)]),
+        LogEntry(10**13, 2, [Promote(1000)]),
+        *[LogEntry(10**13 + number, number, [Put("q", 0, b"%d" % number), Get(("q",))]) for number in range(20)],
+    ]
+    play_both(log, seed, Machine(), lives_on)
+
+
+def test_events_of_a_copy_are_reported_across_the_promotion_of_its_origin() -> None:
+    frames = frames_of([LogEntry(0, 0, [lead()]), LogEntry(0, 0, [Put("q", 0, b"1")])])
+    log = [
+        LogEntry(0, 0, [Lead("n1", 1, MEMBERS, REPLICA, 0)]), LogEntry(0, 0, [RaiseLevel(2, MEMBERS)]),
+        LogEntry(0, 0, [MirrorEntries(0, tuple(frames))]), LogEntry(0, 0, [Promote(0)]),
+        LogEntry(0, 0, [Put("q", 0, b"2")]),
+    ]
+    origin, replica = Machine(), Replica(Machine())
+    replica.machine.record({"PUT"})
+    origin.record({"PUT"})
+    for entry, frame in zip(log, frames_of(log), strict=True):
+        right = origin.apply(origin.index + 1, *entry).events
+        after = replica.reached
+        found = replica.machine.apply(replica.machine.index + 1, 0, 0, [MirrorEntries(after, (frame,))]).events
+        assert found == right
+    assert origin.event_seq == replica.machine.event_seq > 1 << 32

@@ -23,6 +23,7 @@ from sockpqd.core import (
     Get,
     HoldItem,
     How,
+    MirrorEntries,
     Operation,
     PauseGroup,
     PauseQueue,
@@ -188,6 +189,22 @@ def test_readiness_in_every_state(prepare: Callable[[FakeCluster], object], reas
         cluster.start(hub)
         prepare(cluster)
         assert why_not_ready(cluster) == reason
+
+    uvloop.run(test())
+
+
+def test_the_leader_of_a_replica_is_ready_while_it_is_in_contact() -> None:
+    async def test() -> None:
+        hub = Hub(Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None)
+        cluster = FakeCluster()
+        hub.attach(cluster)
+        cluster.start(hub)
+        cluster.machine.apply(cluster.machine.index + 1, 0, 0, [MirrorEntries(0, ())])
+        cluster._judge()
+        assert not cluster.serving
+        assert why_not_ready(cluster) is None
+        cluster.silence_s = 3.0
+        assert why_not_ready(cluster) is not None
 
     uvloop.run(test())
 

@@ -51,6 +51,14 @@ def test_what_a_node_needs_is_compared_with_what_there_is(
         "snapshots 1, page files 32, ballast 161, limits.disk_free_bytes_min 1), and room for its jobs")
 
 
+def test_what_is_kept_for_copies_elsewhere_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk_of(1385 * MIB, monkeypatch)
+    check = disk_check(tmp_path / "data", Limits(hot_bytes=1, disk_free_bytes_min=MIB), 1000 * MIB)
+    assert check.state == WARN
+    assert "needs 1386 MiB (" in check.found
+    assert "feed.keep_bytes 1000)" in check.found
+
+
 def test_more_in_memory_and_more_kept_free_needs_more() -> None:
     plain, more = disk_needs(0, 0), disk_needs(100 * MIB, 50 * MIB)
     assert sum(plain) == (192 + 160) * MIB

@@ -224,6 +224,10 @@ class Capacity:
             log.warning("the disk is short of room: the ballast is released, so that a snapshot can be written and the "
                         "journal cut")
 
+    def state_bytes(self) -> int:
+        """Return the approximate size of a snapshot written now that names no pages."""
+        return self._hot_bytes() + self._pages.live_bytes
+
     def make_way(self) -> bool:
         """Give up one thing for another node's state that has no room; returns False if nothing is left to give up.
 

@@ -743,10 +743,8 @@ def test_what_can_be_done_without_makes_way_one_thing_after_the_other(monkeypatc
     assert given_up() == {"/ballast"}
     assert given_up() == {"/journal/journal-00000002"}
     assert given_up() == {"/reserve"}
-    assert not writing.killed
-    assert given_up() == set()
-    assert (writing.killed, store.writing, store.failing) == (True, False, True)    # and does not begin again at once
     assert not capacity.make_way()
+    assert not writing.killed                       # it may be what helps
     assert store.kept() == [newest]                 # what this node vouches for stays
     world.kill("n1")
     assert world.start("n1").failure is None

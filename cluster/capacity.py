@@ -234,10 +234,15 @@ class Capacity:
             log.warning("the disk is short of room: the ballast is released, so that a snapshot can be written and the "
                         "journal cut")
 
+    def state_bytes(self) -> int:
+        """Return the approximate size of a snapshot written now that names no pages."""
+        return self._hot_bytes() + self._pages.live_bytes
+
     def make_way(self) -> bool:
         """Give up one thing for another node's state that has no room; returns False if nothing is left to give up.
 
-        What this node vouches for stays: its newest snapshot with the pages that this names, and the log after it.
+        What this node vouches for stays: its newest snapshot with the pages that this names, and the log after it. So
+        does a snapshot that it is writing, which will set free more than it takes, or be removed.
         """
         self._pages.free_bytes = self._pages.room_bytes = 0     # or jobs that leave memory would take it
         journal, store = self._journal, self._store
@@ -245,10 +250,8 @@ class Capacity:
             store.release()
         elif self.ballast.give_up():
             log.warning("the disk is short of room: the ballast is released for the state that another node sends")
-        elif not journal.segments.give_up_spare() and not self.reserve.give_up():
-            if not store.writing:
-                return False
-            store.abandon()         # it would have helped, but so does what comes in
+        elif not journal.segments.give_up_spare():
+            return self.reserve.give_up()
         return True
 
     def give_up_state(self, size: int) -> StorageError | None:

@@ -72,10 +72,10 @@ class StateForEntries:
 
     @staticmethod
     def _anyway(stuck: Stuck, now: float) -> bool:
-        """Return whether it is time to send the follower a state of any size, for as long as two attempts take."""
+        """Return whether it is time to send the follower a state of any size, for as long as three attempts take."""
         if now < stuck.anyway_at:
             return False
-        if now >= stuck.anyway_at + 2 * limits.STATE_AGAIN_S:
+        if now >= stuck.anyway_at + 3 * limits.STATE_AGAIN_S:
             stuck.patience_s *= 2       # it costs this node a whole snapshot each time
             stuck.anyway_at = now + stuck.patience_s
             return False

@@ -30,6 +30,9 @@ class Room(Protocol):
     def make_way(self) -> bool:
         """Give up one thing that this node can do without; returns False if nothing is left."""
 
+    def state_bytes(self) -> int:
+        """Return the approximate size of a snapshot written now."""
+
     def give_up_state(self, size: int) -> StorageError | None:
         """Decide durably that the next start deletes all files of this node, which are in the way of `size` bytes.
 
@@ -70,15 +73,25 @@ class SnapshotTransfers:
     def finished(self, peer: Peer, number: int, *, accepted: bool) -> None:
         """Leader: end a transfer whose last chunk the peer has answered."""
         if peer.sending is not None and peer.sending.number == number:
+            size = peer.sending.source.size
             self.stop_sending(peer)
             if not accepted:
                 self._not_before[peer.name] = self._context.now + limits.SNAPSHOT_REFUSED_S
                 if peer.info is not None and peer.info.full:
-                    log.warning("%s has no room for our snapshot; it will be sent again", peer.name)
+                    self._had_no_room(peer, size)
                     return
                 log.warning("%s could not use our snapshot; writing a new one. If this repeats, its log says why.",
                             peer.name)
                 self._context.replica.compact()
+
+    def _had_no_room(self, peer: Peer, size: int) -> None:
+        """Leader: let another snapshot be written if the state is much smaller than when one of `size` bytes was."""
+        smaller = self.room is not None and size > limits.SMALLER_FACTOR * self.room.state_bytes()
+        log.warning("%s has no room for our snapshot; %s", peer.name,
+                    "a newer one, which is smaller, will be sent" if smaller else "it will be sent again")
+        if smaller and not self._store.busy:
+            self._store.whole_wanted = True
+            self._context.replica.compact()
 
     def stop_sending(self, peer: Peer) -> None:
         """Leader: close the outgoing transfer to this peer, if there is one."""

@@ -299,11 +299,6 @@ class SnapshotStore:
         self._files.remove(self._task_path)
         self._keep_pages()
 
-    def abandon(self) -> None:
-        """Stop writing a snapshot, because its space is needed for one that replaces it."""
-        self._drop_task()
-        self._retry_at = self._clock() + limits.SNAPSHOT_RETRY_S
-
     def lack_space(self) -> None:
         """Note that there is no space for a snapshot."""
         self.lacked_space = True

@@ -23,7 +23,7 @@ def blocks(found: list[int]) -> set[int]:
 
 @pytest.fixture
 def two_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """There are only two blocks, and this process has none of them yet."""
+    """Let there be only two blocks, of which this process has none yet."""
     monkeypatch.setattr(ports, "LOWEST", ELSEWHERE)
     monkeypatch.setattr(ports, "_highest", lambda: ELSEWHERE + 2 * BLOCK)
     for name, empty in (("_claims", {}), ("_unused", deque()), ("_used", deque())):

@@ -19,6 +19,7 @@ from sockpqd.gateway.dashboard.site import PAGES
 
 pytest.importorskip("selenium", reason="selenium is not installed: make test-browser")
 
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -424,6 +425,20 @@ def test_it_fits_a_phone(cluster: LocalCluster, browser: Any) -> None:
             picture(browser, f"{path.strip('/').partition('?')[0] or 'overview'}_400")
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_keyboard_does_not_lose_its_place_when_the_page_is_made_fresh(cluster: LocalCluster, browser: Any) -> None:
+    browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/queues")
+    for _ in range(6):          # to a link among the pages
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+    active = browser.switch_to.active_element
+    name = active.text
+    assert active.get_attribute("href")
+    with Client(cluster.servers) as client:
+        client.put("keyboard", b"x")
+    wait(lambda: "keyboard" in browser.find_element(By.ID, "content").text, "the page is fresh")
+    assert browser.switch_to.active_element == active
+    assert active.text == name
 
 
 def test_the_pages_are_a_menu_on_a_phone_which_stays_open_while_the_page_is_made_fresh(

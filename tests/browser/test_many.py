@@ -42,7 +42,7 @@ def test_pages_show_very_much_a_part_at_a_time(base: str, browser: Any) -> None:
         ("/queues", f"{all_queues} queues"), ("/queues?search=queue0999", "10 queues"),
         ("/queues?sort=waiting", "after →"), (f"/queue?name={records_queue(7)}&tab=ENDED", f"the last 25 of {ended:,}"),
         (f"/find?search={queue_name(9999)}", queue_name(9999)),
-        ("/jobs?queues=*&states=DONE", "50 jobs, and there may be more"),
+        ("/jobs?queues=*&states=DONE", "jobs, and there may be more"),
         ("/", "waiting"), ("/dead", "No job is dead"), ("/groups", "after →"), ("/cluster", all_queues),
     ):
         browser.get(base + path)

@@ -74,13 +74,13 @@ def _in_all(heard: Heard, change: Callable[[Line], list[Line]]) -> None:
 
 
 def miss(heard: Heard, random: Random) -> None:
-    """One subscriber misses an event."""
+    """Let one subscriber miss an event."""
     _, span, at = _some(heard, random)
     del span.lines[at]
 
 
 def repeat(heard: Heard, random: Random) -> None:
-    """One subscriber receives an event twice."""
+    """Let one subscriber receive an event twice."""
     _, span, at = _some(heard, random)
     span.lines.insert(at, span.lines[at])
 
@@ -93,7 +93,7 @@ def exchange(heard: Heard, random: Random) -> None:
 
 
 def differ(heard: Heard, random: Random) -> None:
-    """A node reports something else than the others."""
+    """Let one node report something else than the others."""
     _, span, at = _some(heard, random)
     line = span.lines[at]
     assert isinstance(line, Line)
@@ -101,7 +101,7 @@ def differ(heard: Heard, random: Random) -> None:
 
 
 def nobody_hears(heard: Heard, random: Random) -> None:
-    """An event is lost everywhere: each subscriber resumes after it."""
+    """Lose an event everywhere: each subscriber resumes after it."""
     numbers = [line.number for span in heard.ears["n1"].spans for line in span.lines[1:-1] if isinstance(line, Line)]
     lost = random.choice(numbers)
     for ear in heard.ears.values():
@@ -115,7 +115,7 @@ def nobody_hears(heard: Heard, random: Random) -> None:
 
 
 def hide_end(heard: Heard, random: Random) -> None:
-    """An end that an answer reported is another event on all nodes."""
+    """Make an end that an answer reported another event on all nodes."""
     _, span, at = _some(heard, random, b"FINQ")
     end = span.lines[at]
     assert isinstance(end, Line)
@@ -134,7 +134,7 @@ def invent_end(heard: Heard, random: Random) -> None:
 
 
 def end_twice(heard: Heard, random: Random) -> None:
-    """An event on all nodes ends a job that ends elsewhere too."""
+    """Let an event on all nodes end a job that ends elsewhere too."""
     _, span, at = _some(heard, random, b"DONE")
     done = span.lines[at]
     assert isinstance(done, Line)
@@ -146,7 +146,7 @@ def end_twice(heard: Heard, random: Random) -> None:
 
 
 def miss_message(heard: Heard, random: Random) -> None:
-    """An acknowledged message between two others is missing, and no GAP says so."""
+    """Lose an acknowledged message between two others, without a GAP."""
     spans = [span for ear in heard.ears.values() for span in ear.spans
              if sum(isinstance(line, int) for line in span.lines) > 2
              and not any(isinstance(line, Line) and line.type == b"GAP" for line in span.lines)]
@@ -177,7 +177,7 @@ def hide_gap(heard: Heard, random: Random) -> None:
 
 
 def not_all_come(heard: Heard, random: Random) -> None:
-    """One subscriber never receives the last event."""
+    """Withhold the last event from one subscriber."""
     heard.all_came_to_the_end = False
 
 

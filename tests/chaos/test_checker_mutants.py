@@ -75,7 +75,7 @@ def _id(record: Record) -> int | None:
 
 
 def lose(records: list[Record], random: Random) -> None:
-    """A job that was done is forgotten by the servers after its PUT."""
+    """Let the servers forget a job that was done after its PUT."""
     number = _choose(records, random, _handed)
     body = records[number].handed.body     # type: ignore[union-attr]
     gone = {record.handed.id for record in records if record.handed is not None and record.handed.body == body}
@@ -108,7 +108,7 @@ def swap(records: list[Record], random: Random) -> None:
 
 
 def duplicate_id(records: list[Record], random: Random) -> None:
-    """An id is used twice."""
+    """Use an id twice."""
     one, other = _choose(records, random, _handed), _choose(records, random, _handed)
     while one == other:
         other = _choose(records, random, _handed)
@@ -119,7 +119,7 @@ def duplicate_id(records: list[Record], random: Random) -> None:
 
 
 def lower_id(records: list[Record], random: Random) -> None:
-    """A queue server that forgot its position assigns smaller ids."""
+    """Assign smaller ids, as a server does that forgot its position."""
     number = _choose(records, random, _handed)
     top = max(record.handed.id for record in records if record.handed is not None)
     for place in range(number, len(records)):
@@ -131,7 +131,7 @@ def lower_id(records: list[Record], random: Random) -> None:
 
 
 def again(records: list[Record], random: Random) -> None:
-    """A job that was done is handed out again, later."""
+    """Hand out a job again that was done, later."""
     number = _choose(records, random, lambda record: isinstance(record.command, Done) and _acted(record))
     done = records[number]
     given = next(record for record in records if record.handed is not None and record.handed.id == _id(done))
@@ -143,13 +143,13 @@ def again(records: list[Record], random: Random) -> None:
 
 
 def done_twice(records: list[Record], random: Random) -> None:
-    """A DONE is acknowledged to two clients."""
+    """Acknowledge a DONE to two clients."""
     number = _choose(records, random, lambda record: isinstance(record.command, Done) and _acted(record))
     records.append(replace(records[number], client="another"))
 
 
 def share(records: list[Record], random: Random) -> None:
-    """A job is handed out to a second client at the same time."""
+    """Hand out a job to a second client at the same time."""
     number = _choose(records, random, lambda record: isinstance(record.command, Done) and _acted(record))
     given = next(record for record in records if record.handed is not None and record.handed.id == _id(records[number]))
     assert given.handed is not None
@@ -159,7 +159,7 @@ def share(records: list[Record], random: Random) -> None:
 
 
 def miss(records: list[Record], random: Random) -> None:
-    """A DONE does not find its job."""
+    """Let a DONE not find its job."""
     number = _choose(records, random, lambda record: isinstance(record.command, Done) and _acted(record))
     records[number] = replace(records[number], missing=True, finished=None)
 
@@ -181,7 +181,7 @@ def refuse(records: list[Record], random: Random) -> None:
 
 
 def alter(records: list[Record], random: Random) -> None:
-    """A job comes with another priority."""
+    """Change the priority of a job that is handed out."""
     number = _choose(records, random, _handed)
     handed = records[number].handed
     assert handed is not None
@@ -206,14 +206,14 @@ def empty(records: list[Record], random: Random) -> None:
 
 
 def shorten(records: list[Record], random: Random) -> None:
-    """All leases end three times as soon as they should."""
+    """End all leases three times as soon as they should."""
     for place, record in enumerate(records):
         if isinstance(record.command, Get) and record.command.expire_ms is not None:
             records[place] = replace(record, command=replace(record.command, expire_ms=record.command.expire_ms * 3))
 
 
 def overtake(records: list[Record], random: Random) -> None:
-    """A job is handed out before an urgent one that came earlier; the servers took that for a minor one."""
+    """Hand out a job before an urgent one that came earlier; the servers took that for a minor one."""
     number = _choose(records, random, lambda record: isinstance(record.command, Put) and record.command.priority == 0)
     put = records[number].command
     assert isinstance(put, Put)

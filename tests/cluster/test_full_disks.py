@@ -502,12 +502,12 @@ def test_a_state_that_takes_more_than_the_entries_is_not_sent(monkeypatch: pytes
     nothing_lost(world, puts)
 
 
-def test_a_larger_state_is_sent_after_a_long_time_twice_and_less_and_less_often(
+def test_a_larger_state_is_sent_after_a_long_time_and_less_and_less_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in (
         ("STATE_FOR_ENTRIES_BYTES", 1000), ("STATE_FOR_ENTRIES_S", 1.0),
-        ("STATE_AGAIN_S", 3.0), ("STATE_ANYWAY_S", 20.0),
+        ("STATE_AGAIN_S", 6.0), ("STATE_ANYWAY_S", 30.0),
     ):
         monkeypatch.setattr(limits, name, value)
     world, follower = small(monkeypatch, PLENTY_BYTES)
@@ -528,11 +528,11 @@ def test_a_larger_state_is_sent_after_a_long_time_twice_and_less_and_less_often(
     world.run(limits.STATE_ANYWAY_S / 2)
     assert begun == []
     world.run(4 * limits.STATE_ANYWAY_S)
-    first, again, later, *rest = begun
+    first, _, third, later, *rest = begun
     assert first - since < limits.STATE_ANYWAY_S + limits.STATE_AGAIN_S
-    assert again - first < 2 * limits.STATE_AGAIN_S
-    assert later - again > 1.5 * limits.STATE_ANYWAY_S
-    assert len(rest) < 3
+    assert third - first < 3 * limits.STATE_AGAIN_S
+    assert later - third > 1.5 * limits.STATE_ANYWAY_S
+    assert len(rest) < 4
     empty(world, follower.name)
     world.run_until(world.settled, SOON_S)
     nothing_lost(world, puts)
@@ -646,7 +646,7 @@ def test_a_follower_gives_up_its_own_state_if_the_leaders_has_no_room_beside_it(
     world.run_until(lambda: transfers._lacked_at > 0)           # it was sent once, and had no room
     assert follower.driver is not None
     assert follower.up.machine.index < world.leader().up.machine.index
-    world.run(8 * limits.STATE_FOR_ENTRIES_S)
+    world.run(12 * limits.STATE_FOR_ENTRIES_S)
     assert isinstance(follower.failure, RejoinNeeded) is cured
     if not cured:
         assert not world.settled()
@@ -746,10 +746,8 @@ def test_what_can_be_done_without_makes_way_one_thing_after_the_other(monkeypatc
     assert given_up() == {"/ballast"}
     assert given_up() == {"/journal/journal-00000002"}
     assert given_up() == {"/reserve"}
-    assert not writing.killed
-    assert given_up() == set()
-    assert (writing.killed, store.writing, store.failing) == (True, False, True)    # and does not begin again at once
     assert not capacity.make_way()
+    assert not writing.killed                       # it may be what helps
     assert store.kept() == [newest]                 # what this node vouches for stays
     world.kill("n1")
     assert world.start("n1").failure is None

@@ -143,9 +143,13 @@ class Room:
     def __init__(self, node: Node, things: int) -> None:
         self.things = things
         self.helps = True
+        self.state = 0          # bytes
         self.asked: list[int] = []
         self._node = node
         node.transfers.room = self
+
+    def state_bytes(self) -> int:
+        return self.state
 
     def make_way(self) -> bool:
         if not self.things:
@@ -264,6 +268,19 @@ class TestSending:
         assert not node.begin()
         node.context.now += limits.SNAPSHOT_REFUSED_S
         assert node.begin()
+
+    @pytest.mark.parametrize(("state", "busy", "written"), [
+        (CHUNK // 2 - 1, False, 1), (CHUNK // 2, False, 0), (CHUNK // 2 - 1, True, 0),
+    ])
+    def test_a_smaller_one_is_written_for_a_peer_without_room(
+        self, state: int, busy: bool, written: int, node: Node,
+    ) -> None:
+        room = Room(node, things=0)
+        room.state, node.store.busy, node.store.whole_wanted = state, busy, False
+        node.begin()
+        node.peer.info = cast(Any, SimpleNamespace(full=True))
+        node.transfers.finished(node.peer, cast(Any, node.peer.sending).number, accepted=False)
+        assert (node.compacted, node.store.whole_wanted) == (written, bool(written))
 
     def test_both_directions_end_with_the_connection(self, node: Node) -> None:
         node.transfers.connection_lost(node.peer)

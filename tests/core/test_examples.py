@@ -88,7 +88,7 @@ def machine() -> Machine:
 
 
 def settings(machine: Machine, queue: str = "q", **change: object) -> None:
-    """The queue has these settings."""
+    """Assert that the queue has these settings."""
     assert ask(machine, ConfigureQueue(queue, QueueChange(**change))) == [Accepted()]  # type: ignore[arg-type]
 
 
@@ -349,7 +349,7 @@ def test_lease_that_ends_then_dead_needs_no_attempts(machine: Machine) -> None:
 # --- queues that end by themselves, and what a full one drops
 
 def more(machine: Machine, queue: str = "q", now_ms: int = 0, **settings: object) -> None:
-    """The queue has these settings."""
+    """Assert that the queue has these settings."""
     operation = ConfigureQueue(queue, QueueChange(**settings))  # type: ignore[arg-type]
     assert ask(machine, operation, now_ms=now_ms) == [Accepted()]
 

@@ -97,7 +97,7 @@ class FrontEnd:
                 "shop": {"secret": secret, "account": ACCOUNT},
                 "sqs": {"secret": SQS_SECRET, "account": "000000000000"},
             },
-            "sockpq_sqs_tls_local": self._certificate,
+            "sockpq_sqs_certificate": self._certificate["cert"], "sockpq_sqs_key": self._certificate["key"],
             "sockpq_sqs_options": {"once": True, "accounts": {ACCOUNT: "shop.", "000000000000": ""}},
             **more,
         }

@@ -91,7 +91,7 @@ def node() -> Iterator[Server]:
 
 @pytest.fixture
 def server(node: Server) -> Server:
-    """It has no jobs and no settings."""
+    """A server without jobs and settings."""
     node.empty()
     return node
 

@@ -49,7 +49,7 @@ class Program:
         self._loop = self.hub.create_loop()
 
     def turn(self) -> None:
-        """One turn of the loop."""
+        """Take one turn of the loop."""
         begun, worked = time.monotonic(), time.thread_time()
         next(self._loop)
         self.longest_turn_s = max(self.longest_turn_s, time.monotonic() - begun)

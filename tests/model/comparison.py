@@ -101,13 +101,13 @@ class Comparison:
     # Starts, disks
 
     def _loses_its_disk(self, one: int) -> None:
-        """The disk is empty now, or an older copy is put in its place."""
+        """Empty the disk, or put an older copy in its place."""
         self._lost[one] = True
 
     def _starts(
         self, one: int, term: int, vote: str | None, voter: bool, commit: int, first: int, terms: tuple[int, ...],
     ) -> None:
-        """A process reads its disk: it holds what the node had at some moment since the last completed sync."""
+        """Let a process read its disk: it holds what the node had at some moment since the last completed sync."""
         number = NOBODY if vote is None else self.names.index(vote) + 1
         found = first - 1 + len(terms)
         if not terms:
@@ -136,7 +136,7 @@ class Comparison:
         self._images[one], self._cleared[one], self._lost[one] = [(0, NOBODY, first)], False, False
 
     def _may_vote(self, one: int) -> None:
-        """The node is given the right to vote: as a founder, or by its leader (spec/cluster 4.5)."""
+        """Give the node the right to vote: as a founder, or by its leader (spec/cluster 4.5)."""
         node = self.state.nodes[one]
         record = self.state.terms[node.term]
         if node.term and node.vote and record.leaders != 1 << node.vote - 1:
@@ -151,7 +151,7 @@ class Comparison:
         return node if removed else node._replace(counted=counted)
 
     def _changes_members(self, one: int, index: int, voters: tuple[str, ...]) -> None:
-        """The first node has executed this entry, after which these are the voters."""
+        """Note that the first node has executed this entry, after which these are the voters."""
         bits = self._bits(voters)
         if bits == self._voters[-1][1]:
             return

@@ -28,7 +28,7 @@ def _match(one: Log, other: Log) -> bool:
 
 
 def leader_completeness(rules: Rules, state: State) -> bool:
-    """The leader of a term has every entry that was committed in an earlier one."""
+    """Check that the leader of a term has every entry that was committed in an earlier one."""
     for number, term in enumerate(state.terms):
         if term.leaders:
             for index, chosen in enumerate(state.chosen):
@@ -38,7 +38,7 @@ def leader_completeness(rules: Rules, state: State) -> bool:
 
 
 def state_machine_safety(rules: Rules, state: State) -> bool:
-    """A node has executed what was committed, in this order."""
+    """Check that each node has executed what was committed, in this order."""
     chosen = tuple(one.one for one in state.chosen)
     return all(
         node.commit <= len(node.log) and node.log[:node.commit] == chosen[:node.commit] for node in state.nodes)

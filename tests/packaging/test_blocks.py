@@ -146,17 +146,17 @@ def make(words: list[str]) -> None:
 
 
 def pqctl(words: list[str]) -> None:
-    """The command line is understood, up to where something would happen."""
+    """Check that the command line is understood, up to where something would happen."""
     understood(pqctl_program, words)
 
 
 def sockpq_http(words: list[str]) -> None:
-    """The command line is understood."""
+    """Check that the command line is understood."""
     understood(http_program, words)
 
 
 def pqoutbox(words: list[str]) -> None:
-    """The command line is understood."""
+    """Check that the command line is understood."""
     understood(outbox_program, words)
 
 
@@ -180,7 +180,7 @@ def has_options(name: str) -> Callable[[list[str]], None]:
 
 
 def module(words: list[str]) -> None:
-    """The module is there, and its package has the options."""
+    """Check that the module is there, and its package has the options."""
     name = words[2]
     if words[1] == "manage.py":                 # tests/django/test_page.py and test_worker.py
         assert name in ("makemigrations", "migrate", "shell", "sockpq_relay", "sockpq_worker", "startapp"), name
@@ -221,7 +221,7 @@ def install_files(words: list[str]) -> None:
 
 
 def playbook(words: list[str]) -> None:
-    """The playbook and the variables are there."""
+    """Check that the playbook and the variables are there."""
     (book,) = [word for word in words if word.endswith(".yml")]
     assert (ROOT / "deploy/ansible" / book).is_file()
     texts = "".join(path.read_text() for path in (ROOT / "deploy/ansible").rglob("*.yml"))
@@ -231,7 +231,7 @@ def playbook(words: list[str]) -> None:
 
 
 def pqworker(words: list[str]) -> None:
-    """The command line is understood."""
+    """Check that the command line is understood."""
     place = parse(words[1:]).get("metrics")
     if place is not None:
         metrics.check(place)

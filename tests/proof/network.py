@@ -115,7 +115,7 @@ class Network:
         return self.enter(name)
 
     def _connect(self, name: str) -> None:
-        """A wire from this machine to the router."""
+        """Lay a wire from this machine to the router."""
         number, router = self._numbers[name], self.enter("router")
         inside = [] if name == CLIENTS else self._hold(name)
         place = str(os.getpid() if name == CLIENTS else self._holders[name].pid)

@@ -85,7 +85,7 @@ def namespaces() -> bool:
 
 
 def well(program: str) -> None:
-    """The program runs in namespaces of its own and ends well."""
+    """Run the program in namespaces of its own, and assert that it ends well."""
     if not namespaces():
         pytest.skip("needs root, network namespaces and the program ip")
     done = subprocess.run([*OWN, sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False,

@@ -61,7 +61,7 @@ def double_a_job(evidence: Evidence) -> None:
 
 
 def delete_twice(evidence: Evidence) -> None:
-    """A job of a client of beanstalkd comes back after its end."""
+    """Let a job of a client of beanstalkd come back after its end."""
     deed = evidence.deeds.deeds[1]
     evidence.deeds.deeds.append(replace(deed, client="d", connection=2, start_ns=10, end_ns=11))
 

@@ -193,7 +193,7 @@ class Edited(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """See MetaPathFinder."""
+        """Implement MetaPathFinder."""
         spec = PathFinder.find_spec(fullname, path, target) if fullname in self._edits else None
         if spec is not None:
             assert spec.origin is not None

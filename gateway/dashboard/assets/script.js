@@ -12,7 +12,7 @@ const AGAIN_MS = 2000;        // after which a source that the browser has given
 
 function inUse() {
   const active = document.activeElement;
-  return document.hidden || content.querySelector("details[open], .chart:hover") !== null
+  return document.hidden || content.querySelector("details[open], .chart:hover, :focus-visible") !== null
     || document.querySelector("nav:popover-open") !== null
     || (content.contains(active) && active.matches("input, select, textarea, button")) || active.matches("header input")
     || !getSelection().isCollapsed;
@@ -74,7 +74,8 @@ async function refresh() {
   content.replaceChildren(...nodes.childNodes);
   if (note !== null) content.querySelector("h1").after(note);
   for (const part of ["header", "footer"]) {
-    document.querySelector(part).replaceChildren(...fresh.querySelector(part).childNodes);
+    const place = document.querySelector(part);         // the keyboard does not lose its place there
+    if (place.querySelector(":focus-visible") === null) place.replaceChildren(...fresh.querySelector(part).childNodes);
   }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlencode
 
@@ -52,10 +53,12 @@ async def show(view: View) -> str:
     span = recent(view)[0]
     words = {"search": word, "state": state, "sort": sort}
     listing = await listed(view, machine.queue_names(""), found)
+    titles = heads("/queues", words, SORTS)
+    await asyncio.sleep(0)              # they are a turn, like the first row
     return page(
         view, "Queues", _filters(word, state, sort),
         await table(
-            (*heads("/queues", words, SORTS), "in and done", "waiting"),
+            (*titles, "in and done", "waiting"),
             _rows(view, listing.names), f"{counted(listing.count, 'queue')}; the pictures are of the last {span}",
             empty="There is no such queue.",
         ),

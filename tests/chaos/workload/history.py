@@ -245,7 +245,7 @@ class History:
             self.records.append(record)
 
     def save(self, path: Path) -> None:
-        """One line of JSON for each record, then each cut."""
+        """Write one line of JSON for each record, then each cut."""
         with path.open("wb") as file:
             for one in [*self.records, *self.cuts]:
                 file.write(msgspec.json.encode(one) + b"\n")

@@ -38,11 +38,11 @@ class Beside(Future[Any]):
         self._work = work
 
     def done(self) -> bool:
-        """See Future."""
+        """Implement Future."""
         return not self._disk.slow
 
     def result(self, timeout: float | None = None) -> float:
-        """See Future."""
+        """Implement Future."""
         self._work()
         return 0.0
 

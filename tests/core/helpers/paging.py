@@ -20,7 +20,7 @@ class MemorySpace:
         self._store = store
 
     def put(self, data: bytes) -> int | None:
-        """See PageSpace."""
+        """Implement PageSpace."""
         assert not self.dropped
         if self._store.refuses():
             return None
@@ -29,23 +29,23 @@ class MemorySpace:
         return self._store.last
 
     def get(self, number: int) -> bytes:
-        """See PageSpace."""
+        """Implement PageSpace."""
         if number not in self.by_number:
             raise PageLost(f"there is no page {number}")
         self._store.reads += 1
         return self.by_number[number]
 
     def free(self, number: int) -> None:
-        """See PageSpace."""
+        """Implement PageSpace."""
         del self.by_number[number]
 
     def reference(self, number: int) -> bytes:
-        """See PageSpace."""
+        """Implement PageSpace."""
         assert number in self.by_number
         return number.to_bytes(8, "big")
 
     def adopt(self, reference: bytes) -> int:
-        """See PageSpace."""
+        """Implement PageSpace."""
         number = int.from_bytes(reference, "big")
         if number not in self._store.left:
             raise PageLost(f"there is no page {number}")
@@ -53,12 +53,12 @@ class MemorySpace:
         return number
 
     def expect(self, number: int) -> None:
-        """See PageSpace."""
+        """Implement PageSpace."""
         assert number in self.by_number
         self._store.expected += 1
 
     def drop(self) -> None:
-        """See PageSpace."""
+        """Implement PageSpace."""
         assert not self.dropped
         self.dropped = True
         self.by_number.clear()

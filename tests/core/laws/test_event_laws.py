@@ -37,7 +37,7 @@ def test_events_are_the_same_whoever_listens_and_from_every_snapshot_on(log: lis
 
 
 def assert_events_from_every_snapshot_on_are_those_of_the_whole_log(log: list[LogEntry]) -> None:
-    """A node that begins with a snapshot has the events that the others have."""
+    """Assert that a node which begins with a snapshot has the events that the others have."""
     whole = Machine()
     whole.record(EVENT_TYPES)
     prefixes = [snapshot_of(whole)]

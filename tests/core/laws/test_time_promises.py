@@ -142,7 +142,7 @@ def test_job_is_handed_out_at_its_time_and_not_before(plan: list[tuple[str, int,
 
 
 def assert_whoever_waits_is_told(log: list[LogEntry], operations: list[Operation]) -> None:
-    """A Get that finds nothing is asked again only when the effects say so: it must not miss anything then."""
+    """Assert that a Get which finds nothing is asked again only when the effects say so, and misses nothing by that."""
     machine = Machine()
     for _ in play(machine, log):
         pass

@@ -76,7 +76,7 @@ def place(one: Job) -> tuple[int, int, int]:
 
 
 def assert_same(ready: GroupedReady, known: list[Job], random: Random) -> None:
-    """It shows these jobs, and has the first one of each group in memory."""
+    """Assert that it shows these jobs, and has the first one of each group in memory."""
     ordered = sorted(known, key=place)
     assert ready.size == len(known)
     assert list(ready) == ordered

@@ -288,7 +288,7 @@ class History:
         self.apply(Tick())
 
     def new_leader(self) -> None:
-        """Its first entry ends and judges nothing; the next one does."""
+        """Elect a leader whose first entry judges nothing; the next one does."""
         self.term += 1
         self.model.clock_ms += self.random.choice([0, 0, DAY_MS])       # its clock may be ahead
         self.apply(lead(node=f"n{self.term % 3 + 1}", term=self.term))

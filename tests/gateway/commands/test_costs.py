@@ -143,13 +143,13 @@ class Link:
         self.got += data
 
     def close(self) -> None:
-        """See beanstalk.ClientLink."""
+        """Implement beanstalk.ClientLink."""
 
     def read_on(self) -> None:
-        """See beanstalk.ClientLink."""
+        """Implement beanstalk.ClientLink."""
 
     def weigh(self) -> None:
-        """See beanstalk.ClientLink."""
+        """Implement beanstalk.ClientLink."""
 
     def take(self) -> bytes:
         got, self.got = self.got, b""

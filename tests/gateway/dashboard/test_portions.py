@@ -93,7 +93,8 @@ def filled(found: Site) -> View:
 
 
 PAGES = (
-    ("/queues", {"sort": "ready", "first": "2900"}), ("/queue", {"name": "q00001"}),
+    ("/queues", {"sort": "ready", "first": "2900"}), ("/queues", {"state": "waiting, and none runs", "sort": "oldest"}),
+    ("/queue", {"name": "q00001"}), ("/queue", {"name": "dying"}), ("/queue", {"name": "dying_dead"}),
     ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
     ("/items", {"name": "i7"}), ("/items", {"name": "large"}),
     ("/pulses", {}), ("/pulses", {"name": "p7"}), ("/topics", {}), ("/topics", {"name": "wide"}),

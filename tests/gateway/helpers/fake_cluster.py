@@ -160,7 +160,7 @@ class FakeCluster:
         self.lead()
 
     def lead(self) -> None:
-        """This node is elected and serves, if it is not switched offline."""
+        """Elect this node; it serves, if it is not switched offline."""
         self._begin_term(self.name)
         self._leader = self.name
         self._judge()

@@ -132,7 +132,7 @@ class MemoryClient:
             self._connection.data_received(data)
 
     def end(self) -> None:
-        """The client shuts down its write side (FIN)."""
+        """Shut down the client's write side (FIN)."""
         if not self.transport.closed and not self._connection.eof_received():
             self.transport.close()
 

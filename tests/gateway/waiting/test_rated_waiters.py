@@ -39,17 +39,17 @@ class Counted(Machine):
     looks = 0
 
     def ready(self, queue: str) -> int:
-        """See Machine."""
+        """Implement Machine."""
         Counted.looks += 1
         return super().ready(queue)
 
     def ready_of_item(self, queue: str, item: str) -> int:
-        """See Machine."""
+        """Implement Machine."""
         Counted.looks += 1
         return super().ready_of_item(queue, item)
 
     def queue_settings(self, queue: str) -> QueueSettings | None:
-        """See Machine."""
+        """Implement Machine."""
         Counted.looks += 1
         return super().queue_settings(queue)
 

@@ -31,24 +31,24 @@ class Outcome(Pending):
         self._told(self)
 
     def applied(self, reply: Reply) -> None:
-        """See Pending."""
+        """Implement Pending."""
         self.reply = reply
         self._end("refused" if isinstance(reply, NotYet) else "applied")
 
     def refused(self) -> None:
-        """See Pending."""
+        """Implement Pending."""
         self._end("refused")
 
     def unknown(self) -> None:
-        """See Pending."""
+        """Implement Pending."""
         self._end("unknown")
 
     def overdue(self) -> None:
-        """See Pending."""
+        """Implement Pending."""
         self._end("refused")
 
     def lost(self) -> None:
-        """The connection to the node closed."""
+        """Handle the end of the connection to the node."""
         self._end("lost")
 
 

@@ -44,7 +44,7 @@ class Moves(TwoClusters):
 
     @property
     def enough(self) -> bool:
-        """See TwoClusters."""
+        """Implement TwoClusters."""
         return len(self.asked) - len(self.done) >= JOBS_MAX
 
     def judge(self, cluster: Cluster, past: Past) -> None:

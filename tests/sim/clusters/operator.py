@@ -196,15 +196,15 @@ class SimCall:
 
     @property
     def access(self) -> SimCall:
-        """See Call."""
+        """Implement Call."""
         return self
 
     def client(self, servers: list[str], timeout: float) -> SimClient:
-        """See ClusterAccess."""
+        """Implement ClusterAccess."""
         return SimClient(self._operator, servers[0].partition(":")[0])
 
     def answer(self, sentence: str, told: object) -> None:
-        """See Call."""
+        """Implement Call."""
 
 
 class SimClient:
@@ -220,17 +220,17 @@ class SimClient:
         pass
 
     def cluster_id(self) -> ClusterId:
-        """See Client."""
+        """Implement Client."""
         with self._operator.step():
             return ClusterId(self._operator.id(self._name), None)
 
     def cluster_map(self) -> ClusterMap:
-        """See Client."""
+        """Implement Client."""
         with self._operator.step():
             return self._operator.read(self._name)
 
     def set_cluster_map(self, new: ClusterMap) -> None:
-        """See Client."""
+        """Implement Client."""
         with self._operator.step():
             reply = self._operator.execute(self._name, SetMap(new.version, new.text().encode()))
             if isinstance(reply, Changed):
@@ -239,6 +239,6 @@ class SimClient:
                 raise Violation(f"a map was answered {reply}: {new.text()}")
 
     def queues(self, prefix: str) -> list[QueueTotals]:
-        """See Client."""
+        """Implement Client."""
         with self._operator.step():
             return self._operator.queues(self._name, prefix)

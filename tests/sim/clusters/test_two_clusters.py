@@ -36,7 +36,7 @@ def test_no_promise_is_broken(first: int) -> None:
 
 
 def change_owners_in_one_version(patch: pytest.MonkeyPatch) -> None:
-    """The new owner may learn about it before the old one."""
+    """Let the new owner learn about it before the old one."""
     patch.setattr(clusters, "frozen", lambda before, after: None)
 
 

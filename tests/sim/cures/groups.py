@@ -59,7 +59,7 @@ def overtake(patch: pytest.MonkeyPatch) -> None:
 
 
 def return_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    """A job whose hand-out could not be delivered loses its place."""
+    """Take its place from a job whose hand-out could not be delivered."""
     later = EXECUTE[Later]
     patch.setitem(TABLE, Return, lambda state, operation, seed: later(state, Later(operation.id), seed))
 

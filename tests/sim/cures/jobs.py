@@ -33,7 +33,7 @@ from tests.sim.cures.cure import TABLE, Cure
 
 
 def hand_out_before_the_time(patch: pytest.MonkeyPatch) -> None:
-    """A delay is half as long as was asked for."""
+    """Halve each delay."""
     real = activate.moment
 
     def sooner(when: Due) -> Due:

@@ -81,12 +81,12 @@ class GatewayClient:
     # Caller
 
     def heard(self, line: Line, answer: Answer) -> None:
-        """See Caller."""
+        """Implement Caller."""
         if line is self._line:
             self._go_on(answer)
 
     def cut_off(self, line: Line) -> None:
-        """See Caller."""
+        """Implement Caller."""
         if line is self._line:
             self._line = None
             self._go_on(None)

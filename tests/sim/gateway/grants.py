@@ -218,7 +218,7 @@ class GrantMonitor:
             self._seen["grants together"] += one is not last
 
     def _apart(self, pulse: str, written: deque[Written], gap_s: float) -> None:
-        """Each grant keeps a gap from the one before, by the fastest clock; a repeated grant may accompany any."""
+        """Check that grants keep their gaps by the fastest clock; a repeated grant may accompany any."""
         last = written[-1]
         before = next((one for one in islice(reversed(written), 1, None) if not one.again), None)
         if before is None:
@@ -241,18 +241,18 @@ class _Proposal:
         self._monitor, self._node, self._pending, self._at = monitor, node, pending, at
 
     def applied(self, reply: Reply) -> None:
-        """See Pending."""
+        """Implement Pending."""
         self._monitor.granted(self._node, reply, self._at)
         self._pending.applied(reply)
 
     def refused(self) -> None:
-        """See Pending."""
+        """Implement Pending."""
         self._pending.refused()
 
     def unknown(self) -> None:
-        """See Pending."""
+        """Implement Pending."""
         self._pending.unknown()
 
     def overdue(self) -> None:
-        """See ClientPending."""
+        """Implement ClientPending."""
         self._pending.overdue()

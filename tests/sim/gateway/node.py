@@ -58,13 +58,13 @@ class GatewayDriven(DrivenNode):
         return holds
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """See Cluster."""
+        """Implement Cluster."""
         super().propose(operation, self._node.decided(operation, pending))
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
-        """See Cluster."""
+        """Implement Cluster."""
         return super().propose_for(client, operation, self._node.decided(operation, pending), behind)
 
 

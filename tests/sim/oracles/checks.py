@@ -207,7 +207,7 @@ class Checks:
             raise Violation(f"{name} has counted {event_seq} events at entry {index}, right is {past.event_seq}")
 
     def cloned(self, data: bytes) -> None:
-        """A client took this snapshot at the head of history, and will restore it."""
+        """Note that a client took this snapshot at the head of history, and will restore it."""
         self.model.known_bytes[data] = Remembered(self.model)
 
     def state(self, name: str, index: int, chunks: Iterable[bytes]) -> None:
@@ -224,7 +224,7 @@ class Checks:
         return sum(_answers(outcome.reply) for outcome in self._outcomes if outcome.state == "applied")
 
     def finish(self, outcomes: list[Outcome]) -> None:
-        """Every answer is the one in the history, and what was refused is not there."""
+        """Check that every answer is the one in the history, and what was refused is not there."""
         for outcome in outcomes:
             index = None if outcome.entry is None else self._index_of.get(outcome.entry)
             if outcome.state == "applied":

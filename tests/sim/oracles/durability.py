@@ -94,7 +94,7 @@ class Durability:
         self._compare(journal, damaged=damaged)
 
     def loses(self, index: int) -> None:
-        """The log is about to lose this entry and all behind it: note what is committed and durable."""
+        """Note what is committed and durable, as the log is about to lose this entry and all behind it."""
         if self._journal is not None:
             self._held = max(self._held, self._committed_in(self._journal, self._intact))
             self._intact = min(self._intact, index - 1)

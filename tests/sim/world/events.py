@@ -62,15 +62,15 @@ class DriftingClock:
         self.beyond = False         # it ran slower than any clock may
 
     def monotonic(self) -> float:
-        """See cluster.leader.clock.Clock."""
+        """Implement cluster.leader.clock.Clock."""
         return self._start_s + self._events.now * self._speed
 
     def steady(self) -> float:
-        """See cluster.leader.clock.Clock."""
+        """Implement cluster.leader.clock.Clock."""
         return self._events.now * self._steady_speed
 
     def wall_ms(self) -> int:
-        """See cluster.leader.clock.Clock."""
+        """Implement cluster.leader.clock.Clock."""
         true_ms = self._events.now * 1000
         return UNIX_MS + int(true_ms + max(-RIGHT_MS, min(RIGHT_MS, (self._speed - 1) * true_ms))) + self.wall_offset_ms
 

@@ -608,15 +608,15 @@ class SimNode:
     # Listener
 
     def effects(self, effects: Effects) -> None:
-        """See Listener."""
+        """Implement Listener."""
 
     def events(self, events: list[Event]) -> None:
-        """See Listener."""
+        """Implement Listener."""
         if self._subscriptions is not None:
             self._subscriptions.events(events)
 
     def recording(self, types: frozenset[str]) -> None:
-        """See Listener."""
+        """Implement Listener."""
         if self._subscriptions is not None:
             self._subscriptions.recording(types)
 
@@ -631,13 +631,13 @@ class SimNode:
         return None
 
     def state_replaced(self) -> None:
-        """See Listener."""
+        """Implement Listener."""
         if self._subscriptions is not None:
             self.world.trace.seen["events in a gap"] += 1
             self._subscriptions.replaced()
 
     def serving_changed(self, serving: bool) -> None:
-        """See Listener."""
+        """Implement Listener."""
         self.serving = serving
         if serving:
             self._note(Kind.SERVES, "serves")
@@ -646,7 +646,7 @@ class SimNode:
             self._note(Kind.SERVES_NO_MORE, "serves no more")
 
     def turn_ended(self) -> None:
-        """See Listener."""
+        """Implement Listener."""
         if self._subscriptions is not None:
             self._subscriptions.turn_ended()
             if self.world.plan.subscribed and self.world.roamer.deaf:

@@ -25,41 +25,41 @@ class SimOutbox:
         self._held: list[tuple[str, Message]] = []
 
     def add_peer(self, name: str, address: str) -> None:
-        """See Outbox."""
+        """Implement Outbox."""
         self.peers.add(name)
         self._network.dial(self._name, name)
 
     def drop_peer(self, name: str) -> None:
-        """See Outbox."""
+        """Implement Outbox."""
         self.peers.discard(name)
         self._network.lose(self._name, name)
 
     def send(self, name: str, message: Message) -> None:
-        """See Outbox."""
+        """Implement Outbox."""
         (self._early if isinstance(message, EARLY) else self._late).append((name, message))
 
     def buffered_bytes(self, name: str) -> int:
-        """See Outbox."""
+        """Implement Outbox."""
         return self._network.channels[self._name, name].buffered()
 
     def flush_appends(self) -> None:
-        """See Outbox."""
+        """Implement Outbox."""
         if self._early:
             early, self._early = self._early, []
             self._send_all(early)
 
     def hold(self) -> None:
-        """See Outbox."""
+        """Implement Outbox."""
         self._held += self._late
         self._late = []
 
     def release(self) -> None:
-        """See Outbox."""
+        """Implement Outbox."""
         held, self._held = self._held, []
         self._send_all(held)
 
     def flush(self) -> None:
-        """See Outbox."""
+        """Implement Outbox."""
         self.release()
         self.flush_appends()
         if self._late:

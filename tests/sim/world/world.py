@@ -166,7 +166,7 @@ class World:
         return max(node.machine.level for node in self.nodes.values())
 
     def write_file(self, node: SimNode) -> None:
-        """An operator writes the present members, and the node itself, into its configuration file.
+        """Write the present members, and the node itself, into its configuration file, as an operator does.
 
         Not if the file names any other voter, which is enough. An empty node that knows only itself, or only such as
         are empty too, would found a cluster of its own.

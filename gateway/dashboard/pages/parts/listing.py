@@ -13,7 +13,7 @@ from sockpqd.gateway.dashboard.markup import Child, Markup, link, tag
 from sockpqd.gateway.dashboard.pages.parts.view import View
 
 ROWS = 50                   # on a page
-NAMES_PER_PORTION = 100     # looked at before others have a turn: a fraction of a millisecond
+NAMES_PER_PORTION = 50      # looked at before others have a turn: a fraction of a millisecond
 
 # The sort key of a name, and the name itself; None: do not list it.
 Rank = Callable[[str], int | None]

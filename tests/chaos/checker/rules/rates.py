@@ -13,7 +13,7 @@ from tests.chaos.workload.turns import Grant
 
 
 def rates(jobs: Jobs, facts: Facts, teller: Teller) -> Iterator[Violation]:
-    """A hand-out was written between the start and the end of its GET; only what surely was in a window counts."""
+    """Count a hand-out as written between the start and the end of its GET; only what surely was in a window counts."""
     for queue, (rate, per_s) in facts.rates.items():
         grants = [
             Grant(one.id, 0, None, None, one.record.start_ns / SECOND, latest(one.record) / SECOND)

@@ -69,7 +69,7 @@ def test_the_page_of_a_replica_says_how_far_behind_it_is(tmp_path: Path) -> None
         assert "the leader of the replica follows the origin" in await found.get("/cluster")
         puller.figures.phase, puller.figures.server = Phase.FOLLOWING, "10.1.0.1:11361"
         puller.figures.executed = 12
-        puller.figures.caught_up_at = asyncio.get_running_loop().time() - 7200
+        puller.figures.caught_up_at = asyncio.get_running_loop().time() - 720_000
         page = await found.get("/cluster")
         assert "10.1.0.1:11361" in page
         assert "12 entries, 720" in page

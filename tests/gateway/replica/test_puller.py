@@ -150,6 +150,8 @@ def test_a_copy_begins_with_a_snapshot_where_the_log_is_gone(tmp_path: Path) -> 
         await world.origin.talk(b"PUT q 0 5\r\nhello")
         source.lost = source.executed + 1
         index = source.executed
+        (tmp_path / "replica").mkdir()
+        (tmp_path / "replica" / "snapshot-7").write_bytes(b"left by a process that was killed")
         world.start()
         await world.caught_up()
         assert world.mirror.installed == [index]

@@ -75,4 +75,4 @@ def test_events_end_after_a_wait_and_say_what_is_lost(cluster: LocalCluster) -> 
     assert nothing.returncode == USAGE_ERROR
     assert b"there is no type of events 'NOTHING'; there are FINQ, FINI" in nothing.stderr
     quiet = execute(cluster.servers, "events", "--type", "TTL", "--wait", "0.5")
-    assert quiet.stderr == b"no such event within 0.5 s\n"
+    assert b"no such event within 0.5 s\n" in quiet.stderr

@@ -75,9 +75,9 @@ def main(
     """
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     logging.getLogger("sockpq").setLevel(logging.WARNING)
-    host, _, port = listen.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:
-        raise click.UsageError("--listen needs HOST:PORT")
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65_535:        # a port alone would be one of all addresses
+        raise click.UsageError("--listen needs HOST:PORT, or :PORT for all addresses of this machine")
     secret = os.environ.get("SOCKPQ_SECRET") if user is not None and secret_file is None else None
     if user is not None and not secret and secret_file is None:
         raise click.UsageError("--user needs --secret-file or SOCKPQ_SECRET")

@@ -51,3 +51,10 @@ def test_only_options_that_are_near_are_suggested(typed: str, suggested: str) ->
     ended = subprocess.run([PROGRAM, typed, "x"], capture_output=True, text=True)
     assert ended.returncode == 2
     assert ended.stderr.endswith(f"No such option '{typed}'.{suggested}\n")
+
+
+@pytest.mark.parametrize("address", ["11300", "x", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536"])
+def test_a_port_alone_is_refused_as_it_would_be_open_to_everybody(address: str) -> None:
+    ended = subprocess.run([PROGRAM, "--listen", address], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr.endswith("--listen needs HOST:PORT, or :PORT for all addresses of this machine\n")

@@ -425,6 +425,7 @@ def test_it_fits_a_phone(cluster: LocalCluster, browser: Any) -> None:
             picture(browser, f"{path.strip('/').partition('?')[0] or 'overview'}_400")
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    complaints(browser)             # of /queue and /job without a name
 
 
 def test_the_keyboard_does_not_lose_its_place_when_the_page_is_made_fresh(cluster: LocalCluster, browser: Any) -> None:

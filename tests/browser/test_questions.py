@@ -16,7 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.driving import complaints, picture, press, text, wait
-from tests.browser.trouble import DEAD, OTHERS, SMALL_NODE, TroubledCluster, hold_tenants, prepare
+from tests.browser.trouble import DEAD, OTHERS, SMALL_NODE, TroubledCluster, prepare
 
 DRIVER = shutil.which("chromedriver")
 
@@ -30,7 +30,6 @@ def overview(browser: Any) -> Iterator[str]:
         cluster.wait_until_level()
         with Client(cluster.servers) as client:
             prepare(client)
-            hold_tenants(client)
             follower = next(name for name in cluster.names if name != cluster.wait_for_leader())
             address = f"http://{cluster.http(follower)}/"
             browser.get(address)

@@ -292,7 +292,7 @@ class MemoryCluster:
 
     def lead(self, server: MemoryServer | None) -> None:
         """Make this server the leader; the former one gets max + 1 (spec/cluster 5)."""
-        self.do(lambda: self._group.elect(server and server.name))
+        self.do(lambda: self._group.elect(server.name if server else None))
 
     def believe(self, server: MemoryServer) -> None:
         """Let all servers name this one as their leader, although it was stopped."""

@@ -74,7 +74,6 @@ def test_a_job_that_was_lost_to_its_lease_is_told(cluster: MemoryCluster, client
 
 def test_until_done_ends_with_the_last_job(cluster: MemoryCluster, client: Client) -> None:
     client.put_many("q", bodies(2))
-    cluster.finite = True
     assert [job.data for job in client.consume("q", expire=30, until_done=True)] == bodies(2)
 
 

@@ -98,5 +98,6 @@ def test_commands_and_options_are_explained() -> None:
     for command in COMMANDS:
         shown = CliRunner().invoke(main, [command, "--help"])
         assert (shown.exit_code, "Usage" in shown.output) == (0, True), command
-    for line in (["nothing"], ["serve", "--listen", "x"], ["serve", "--tls-cert", __file__]):
+    for line in (["nothing"], ["serve", "--listen", "x"], ["serve", "--listen", "8080"],
+                 ["serve", "--tls-cert", __file__]):
         assert CliRunner().invoke(main, line).exit_code == 2, line

@@ -11,7 +11,7 @@ from sockpq import Client, Event
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.live.events import sentence
-from sockpqd.pqctl.output.exit_codes import DONE, INTERRUPTED, REFUSED, USAGE_ERROR
+from sockpqd.pqctl.output.exit_codes import DONE, INTERRUPTED, USAGE_ERROR
 from tests.pqctl.running import PATIENCE_S, execute, start
 
 
@@ -71,4 +71,8 @@ def test_events_end_after_a_wait_and_say_what_is_lost(cluster: LocalCluster) -> 
     assert ended.returncode == DONE
     assert ended.stdout == b""
     assert b"may be lost" in ended.stderr
-    assert execute(cluster.servers, "events", "--type", "NOTHING").returncode in (USAGE_ERROR, REFUSED)
+    nothing = execute(cluster.servers, "events", "--type", "NOTHING")
+    assert nothing.returncode == USAGE_ERROR
+    assert b"there is no type of events 'NOTHING'; there are FINQ, FINI" in nothing.stderr
+    quiet = execute(cluster.servers, "events", "--type", "TTL", "--wait", "0.5")
+    assert b"no such event within 0.5 s\n" in quiet.stderr

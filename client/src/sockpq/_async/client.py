@@ -787,7 +787,8 @@ class Client:
         """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
 
         The options are those of put() with the same names. There is no `number`: in a queue with the setting NUMBERED
-        each job has one. Raises the errors of put(), for the first queue that refuses.
+        each job has one, and a transaction may put() into each queue with `number`. Raises the errors of put(), for the
+        first queue that refuses.
         """
         return await run(self._executor.run(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,

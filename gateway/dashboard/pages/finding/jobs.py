@@ -65,7 +65,7 @@ async def _found(view: View, chosen: JobFilter) -> list[Child]:
     some = f"{counted(len(jobs), 'job')}, and there may be more" if onward else counted(len(jobs), "job")
     return [
         await table(("job", "queue", "state", "reason", "attempts", "body"), [_row(job) for job in jobs], some,
-                    empty=None if onward else "No job that you may see fits this search."),
+                    sparse=True, empty=None if onward else "No job that you may see fits this search."),
         tag("p", link(f"/jobs?{urlencode(onward)}", "search on →"), class_="more") if onward else None,
         section(
             "All that this search finds", tag("p", tag("code", chosen.line)), everything(view, chosen),

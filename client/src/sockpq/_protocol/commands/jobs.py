@@ -210,7 +210,8 @@ def put_to(
     """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
 
     The options are those of put() with the same names. There is no `number`: in a queue with the setting NUMBERED
-    each job has one. Raises the errors of put(), for the first queue that refuses.
+    each job has one, and a transaction may put() into each queue with `number`. Raises the errors of put(), for the
+    first queue that refuses.
     """
     names = dict.fromkeys(arguments.name(queue, "queue") for queue in arguments.several(queues, "queues"))
     if not 0 < len(names) <= SPREAD_QUEUES_MAX:

@@ -58,9 +58,9 @@ def serve(
     memory_max: int, users_max: int, user_connections_max: int, connections_max: int, drain: float,
 ) -> None:
     """Serve the REST API. SIGTERM and SIGINT end it: not ready first, then requests in progress are finished."""
-    host, _, port = listen.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:
-        raise click.UsageError("--listen needs HOST:PORT")
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65_535:        # a port alone would be one of all addresses
+        raise click.UsageError("--listen needs HOST:PORT, or :PORT for all addresses of this machine")
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key go together")
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)

@@ -21,7 +21,7 @@ from sockpq_http.server.places import Places
 log = logging.getLogger("sockpq-http")
 
 TICKS_PER_S = 10        # of uvicorn's server
-FORCED_S = 2.0          # for the end of the application after a second signal
+FORCED_S = 10.0         # for the end of the application after a second signal
 CANNOT_BEGIN = 3        # the status of a program that cannot begin, as uvicorn has it
 
 

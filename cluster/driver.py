@@ -39,7 +39,7 @@ from sockpqd.cluster.leader.leadership import Leadership
 from sockpqd.cluster.leader.membership import Members
 from sockpqd.cluster.leader.proposer import Proposer
 from sockpqd.cluster.leader.state_for_entries import StateForEntries
-from sockpqd.cluster.mirroring import Mirroring
+from sockpqd.cluster.mirror.mirroring import Mirroring
 from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.paging.paging import Paging
 from sockpqd.cluster.raft.peer import Network

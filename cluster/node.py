@@ -27,7 +27,6 @@ from sockpqd.cluster.api import (
     RemoveNodeReply,
     SwitchServiceReply,
 )
-from sockpqd.cluster.awaited_mirror import AwaitedMirror
 from sockpqd.cluster.capacity import Capacity
 from sockpqd.cluster.damage.rejoin import Rejoin
 from sockpqd.cluster.damage.scrubber import FileToRead, Finding, Scrubber, files_to_read
@@ -42,6 +41,7 @@ from sockpqd.cluster.leader.commit_delay import CommitDelay
 from sockpqd.cluster.metrics.loop_turns import LoopTurns
 from sockpqd.cluster.metrics.recent_mean import RecentMean
 from sockpqd.cluster.metrics.watermarks import WatermarkMonitor, Watermarks
+from sockpqd.cluster.mirror.awaited_mirror import AwaitedMirror
 from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.paging.paging import paging_machine
 from sockpqd.cluster.settings import NodeSettings

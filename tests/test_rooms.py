@@ -24,8 +24,8 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "paging", "journal", "snapshots", "damage", "wire",
-        "raft", "capacity", "leader", "mirroring", "sync_pace", "syncing", "execution", "forwarding", "feed", "driver",
-        "idle", "driven_node", "stats", "administration", "awaited_mirror", "exit_codes", "node",
+        "raft", "capacity", "leader", "mirror", "sync_pace", "syncing", "execution", "forwarding", "feed", "driver",
+        "idle", "driven_node", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
         "limits", "link", "rights", "audit", "events", "protocol", "config", "replica", "process", "auth", "pulses",

@@ -10,7 +10,7 @@ import pytest
 
 from sockpqd.cluster.api import Frame, Pending
 from sockpqd.cluster.leader.leadership import Leadership
-from sockpqd.cluster.mirroring import Mirroring
+from sockpqd.cluster.mirror.mirroring import Mirroring
 from sockpqd.cluster.storage.state_hash import Chain
 from sockpqd.core import (
     Accepted,

@@ -10,7 +10,7 @@ from typing import BinaryIO, TypeVar
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Frame, MirrorPosition
-from sockpqd.cluster.mirroring import Mirroring, MirrorOperation
+from sockpqd.cluster.mirror.mirroring import Mirroring, MirrorOperation
 from sockpqd.core import MirrorChunk, MirrorSnapshot, Reply
 
 _Value = TypeVar("_Value")

@@ -312,7 +312,7 @@ def test_a_fenced_origin_serves_nobody_when_it_comes_back() -> None:
 
 
 class TestOffers:
-    """Frames never follow a gap, whatever becomes of those before them and whoever asks for the position."""
+    """Frames never follow a gap, whatever becomes of the ones before them."""
 
     def setup_method(self) -> None:
         self.proposed: list[tuple[Operation, Pending]] = []

@@ -77,7 +77,7 @@ class Regions:
         return bool(running) and all(node.machine.mirrored == newest for node in running)
 
     def look(self) -> None:
-        """Note the origin's hashes after each entry, and compare those of the mirrors with them."""
+        """Note the origin's hashes after each entry, and compare the mirrors' hashes with them."""
         for node in self.origin:
             if node.driver is not None:
                 self._watch(node.up.chain, self.hashes)

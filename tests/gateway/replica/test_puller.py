@@ -179,7 +179,7 @@ def test_a_copy_that_is_too_slow_begins_again_with_a_snapshot(tmp_path: Path) ->
 
 
 class Breaking:
-    """A proxy before a server that breaks each connection after this many bytes of answers, as long as it is told."""
+    """A proxy that breaks each connection after this many bytes of answers, until it is switched off."""
 
     def __init__(self, target: tuple[str, int], bytes_max: int) -> None:
         self._target = target

@@ -1,4 +1,4 @@
-"""What a replica answers, its promotion, and the fence at its origin."""
+"""Tests the answers of a replica, its promotion, and the fence at its origin."""
 
 from __future__ import annotations
 

@@ -37,6 +37,12 @@ def ca(tmp_path: Path) -> str:
     return ca_file(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a handshake take as long as a busy machine needs for it, not a second."""
+    monkeypatch.setitem(Client.__init__.__kwdefaults__, "connect_timeout", 60.0)
+
+
 @pytest.fixture
 def secure() -> Iterator[MemoryCluster]:
     with MemoryCluster(tls=server_tls(), users={"ann": SECRET}) as cluster:

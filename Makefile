@@ -16,6 +16,7 @@ ROUNDS ?= 1000
 SECONDS   ?= 120
 FAILOVERS ?= 5
 MINUTES ?= 60
+SYSTEM  ?= rabbitmq
 EACH    ?= 5
 SEED    ?=
 PUBLISH ?=

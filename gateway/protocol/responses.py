@@ -102,8 +102,8 @@ CLUSTER_ID_BYTES = 8            # of the 16 random ones: no two clusters that an
 REFUSAL = b"4"                  # sorts above every successful answer (2xx, 334) and below every error
 
 OK = b"200 OK\r\n"
-# The words of PROTOCOL "PING, CAPS, HELP" by the feature level that they need (core/levels.py); each level has the
-# complete list.
+# The words of PROTOCOL "PING, CAPS, HELP" by the feature level that they need (core/levels.py); a cluster has those of
+# its level and of all lower ones.
 FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
     b"move", b"seq", b"transaction", b"queues", b"policy", b"fair", b"idle", b"deadletter", b"session", b"bound",

@@ -60,7 +60,7 @@ map remove evil | map init evil
 user list | user set evil_u --rights put:evil* --secret-file {secret} | user delete evil_none
 cron list | cron list --queue evil_q | cron delete evil_task | config | bench --seconds 0.1 --connections 1
 doctor | doctor --data-dir {folder} | events --after 0 --wait 0.2 | top --count 1
-import beanstalkd 127.0.0.1:1
+import beanstalkd 127.0.0.1:1 | region status {server} | region diff {server} | region promote --yes
 """
 LINES = [line.strip() for part in COMMANDS.splitlines() for line in part.split(" | ") if line.strip()]
 WAYS = [poison.names, poison.refusals, poison.rubbish]
@@ -83,7 +83,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalClust
         file = folder / "evil.snapshot"
         with file.open("w+b") as taken:
             client.snapshot_into(taken)
-        yield cluster, {"folder": str(folder), "file": str(file), "secret": str(folder / "secret")}
+        yield cluster, {"folder": str(folder), "file": str(file), "secret": str(folder / "secret"),
+                       "server": cluster.servers[0]}
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

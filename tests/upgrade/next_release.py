@@ -107,7 +107,7 @@ PRODUCT: dict[str, dict[str, str]] = {
             '    Row(b"KICK",             ends.kick,  ',
     },
     "sockpqd.gateway.protocol.responses": {
-        'b"groups",\n)}\n': 'b"groups",\n), 3: (b"poke",)}\n',
+        '2: (b"feed",)}\n': '2: (b"feed",), 3: (b"poke",)}\n',
     },
 }
 # The simulation asks for what is new, and its model knows that. No node may be sent what its release does not know.

@@ -105,10 +105,18 @@ class Rejoin:
         try:
             self._begin(StorageDamaged(why), delete=True)
         except (StorageDamaged, OSError) as refusal:
-            self._record = before
-            log.warning("%s The node keeps them: %s", why, refusal)
-            return None
+            # What is on the disk counts at the next start: a note may be there although its directory was not synced.
+            if isinstance(refusal, StorageDamaged) or not self._may_be_noted():
+                self._record = before
+                log.warning("%s The node keeps them: %s", why, refusal)
+                return None
         return RejoinNeeded(f"{why} Started again, this node deletes them and rejoins the others.")
+
+    def _may_be_noted(self) -> bool:
+        try:
+            return self._read().delete
+        except OSError:
+            return True
 
     def tell(self, journal: Journal) -> None:
         """Set in the opened journal whether this node has forgotten its promises; not if it has been admitted since."""

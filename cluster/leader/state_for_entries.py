@@ -67,8 +67,15 @@ class StateForEntries:
 
     def _is_less(self, stuck: Stuck) -> bool:
         """Return whether the state is smaller than the entries that the follower lacks."""
-        state_bytes = self._machine.hot_bytes + self._pages.live_bytes
-        return state_bytes <= max(limits.STATE_FOR_ENTRIES_BYTES, self._journal.bytes_from(stuck.applied + 1))
+        return self._state_bytes() <= max(
+            limits.STATE_FOR_ENTRIES_BYTES, self._journal.bytes_from(stuck.applied + 1))
+
+    def _state_bytes(self) -> int:
+        return self._machine.hot_bytes + self._pages.live_bytes
+
+    def _has_room(self) -> bool:
+        """Return whether this node can write a whole snapshot and go on logging meanwhile."""
+        return self._pages.free_bytes > self._state_bytes() + 2 * self._journal.segments.segment_bytes
 
     @staticmethod
     def _anyway(stuck: Stuck, now: float) -> bool:
@@ -83,10 +90,10 @@ class StateForEntries:
 
     def _help(self, peer: Peer, stuck: Stuck, now: float) -> None:
         store, replica = self._store, self._transport.context.replica
-        if not stuck.sent and (self._is_less(stuck) or self._anyway(stuck, now)):
+        if not stuck.sent and (self._is_less(stuck) or (self._anyway(stuck, now) and self._has_room())):
             log.info("%s has no room for entries, and is sent the state instead", peer.name)
             stuck.sent = True
-            store.whole_wanted = True
+            store.whole_for_peer = True
             replica.compact()
         elif (stuck.sent or stuck.applied + 1 < self._journal.first_index) and not store.busy \
                 and store.newest_index > stuck.applied:

@@ -48,7 +48,8 @@ class SnapshotTransfers:
         self._store = store
         self._quorum = quorum
         self.room: Room | None = None
-        self._lacked_since = self._lacked_at = NEVER    # when there was no room for a snapshot, first and last
+        self._lacked_since = self._lacked_at = NEVER    # when there was no room for a snapshot, first and last,
+        self._lacked_applied = 0                        # and the entry that was applied then
         self._numbers = 0
         self._not_before: dict[str, float] = {}     # when a peer that could not use a snapshot may get another
 
@@ -90,7 +91,7 @@ class SnapshotTransfers:
         log.warning("%s has no room for our snapshot; %s", peer.name,
                     "a newer one, which is smaller, will be sent" if smaller else "it will be sent again")
         if smaller and not self._store.busy:
-            self._store.whole_wanted = True
+            self._store.whole_for_peer = True
             self._context.replica.compact()
 
     def stop_sending(self, peer: Peer) -> None:
@@ -163,12 +164,14 @@ class SnapshotTransfers:
         This node then has the rights of one whose disk was lost, none, until it has the leader's state. Raises
         StorageError.
         """
-        now = self._context.now
-        if now - self._lacked_at > limits.NO_ROOM_KNOWN_FOR_S:
-            self._lacked_since = now
-        self._lacked_at = now
+        now, applied = self._context.now, self._context.replica.applied_index
+        if now - self._lacked_at > limits.NO_ROOM_KNOWN_FOR_S or applied != self._lacked_applied:
+            self._lacked_since = now            # it had room meanwhile
+        self._lacked_at, self._lacked_applied = now, applied
         if self.room is None or not chunk.covered or now - self._lacked_since < limits.NO_ROOM_FOR_STATE_S:
             return
+        if self._context.journal.last_index > chunk.commit:
+            return          # the leader may count an entry behind those that it spoke of, which this node acknowledged
         ended = self.room.give_up_state(chunk.size)
         if ended is not None:
             raise ended
@@ -212,6 +215,7 @@ class SnapshotTransfers:
         peer.receiving = None
         if index <= context.replica.commit_index or journal.term_at(index) == term:
             incoming.close()                    # all of it is here already: keep our own log, which is longer
+            self._lacked_at = NEVER
             return max(index, journal.first_index)
         journal.finish_sync()       # acknowledgements that wait for it must not leave once their entries are cleared
         self._store.expect(incoming.sink)

@@ -113,7 +113,8 @@ class SnapshotStore:
             (lambda work: ForkedTask(work, pages.descriptors())) if fork else InlineTask)
         self._pages = pages
         self._process = os.getpid() if fork else 0
-        self.whole_wanted = False               # the next snapshot is to be whole
+        self.whole_wanted = False               # the next snapshot is to be whole, until one is,
+        self.whole_for_peer = False             # or only this once, as a peer needs it and this disk may be too small
         self.sending = 0                        # snapshots that are being sent
         self._clock = clock
         self._task: BackgroundTask | None = None    # writing a snapshot
@@ -200,7 +201,7 @@ class SnapshotStore:
         self._task_path = temporary = self._files.temporary(self._files.path(last[1]).name)
         self._task_begun = self._clock()
         try:
-            by_reference = self.names_pages and not self.whole_wanted
+            by_reference = self.names_pages and not (self.whole_wanted or self.whole_for_peer)
             self._task_pages = self._pages.name(last[1]) if by_reference else {}
             self.chain.forget_before(self._journal.oldest_index)
             contents = SnapshotContents(
@@ -264,7 +265,7 @@ class SnapshotStore:
         if self._task_pages:
             self._pages.synced(self._task_pages)
         else:
-            self.whole_wanted = False
+            self.whole_wanted = self.whole_for_peer = False
         self._keep_pages()
         self.written_s = self._clock() - self._task_begun
         log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
@@ -288,6 +289,7 @@ class SnapshotStore:
                 self.load_error = kind(error.partition(": ")[2])
 
     def _write_failed(self, error: str) -> None:
+        self.whole_for_peer = False
         log.warning("the snapshot up to entry %d could not be written: %s. This node will try again, and its journal "
                     "grows until then: free disk space.", self._task_index, error)
         self._failed(error)

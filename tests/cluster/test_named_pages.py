@@ -513,6 +513,25 @@ def test_a_forked_child_syncs_what_it_names(log: Log, tmp_path: Path) -> None:
     node.close()
 
 
+def test_a_whole_snapshot_for_another_node_is_tried_once(log: Log, disk: FaultyDisk) -> None:
+    """This disk may be too small for it; those that follow name pages again, so that the journal can be cut."""
+    node = Node(log, disk)
+    log.put(60)
+    node.follow()
+    node.store.whole_for_peer = True
+    failing = disk.write
+
+    def write(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    disk.write = write          # type: ignore[method-assign]
+    assert node.compact() == FAILED
+    disk.write = failing        # type: ignore[method-assign]
+    node.now += SNAPSHOT_RETRY_S + 1
+    assert node.compact() == SUCCESS
+    assert node.by_reference() == [True]
+    node.close()
+
+
 def test_a_child_that_outlives_its_node_names_no_pages(log: Log, tmp_path: Path) -> None:
     node = Node(log, Disk(), fork=True, root=tmp_path)
     log.put(60)

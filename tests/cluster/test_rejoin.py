@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from pathlib import Path
 
@@ -164,6 +165,23 @@ def test_a_forgetful_journal_is_not_empty_and_an_admitted_one_is_not_forgetful()
 # Files that are in the way of the leader's state
 
 WHY = "There is no room."
+
+
+@pytest.mark.parametrize("call", ["sync_directory", "rename"])
+def test_a_note_that_may_be_on_the_disk_ends_the_node(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that went on acknowledging would delete that at some later start."""
+    machine = Machine()
+    rejoining = machine.start()
+    machine.damage()
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+    monkeypatch.setattr(machine.disk, call, fail)
+    error = rejoining.delete(WHY)
+    monkeypatch.undo()
+    assert (error is None) == (call == "rename")
+    machine.start()
+    assert (machine.folders() == set()) == (call == "sync_directory")      # deleted, or set aside as they are damaged
 
 
 def test_files_in_the_way_are_deleted_by_the_next_start() -> None:

@@ -276,11 +276,11 @@ class TestSending:
         self, state: int, busy: bool, written: int, node: Node,
     ) -> None:
         room = Room(node, things=0)
-        room.state, node.store.busy, node.store.whole_wanted = state, busy, False
+        room.state, node.store.busy, node.store.whole_for_peer = state, busy, False
         node.begin()
         node.peer.info = cast(Any, SimpleNamespace(full=True))
         node.transfers.finished(node.peer, cast(Any, node.peer.sending).number, accepted=False)
-        assert (node.compacted, node.store.whole_wanted) == (written, bool(written))
+        assert (node.compacted, node.store.whole_for_peer) == (written, bool(written))
 
     def test_both_directions_end_with_the_connection(self, node: Node) -> None:
         node.transfers.connection_lost(node.peer)
@@ -383,7 +383,7 @@ class TestReceiving:
         assert room.asked == [1234, 1234]
         assert all(sink.aborted for sink in node.sinks)         # so that there is room to note it
 
-    @pytest.mark.parametrize("why", ["success", "long ago", "descriptors"])
+    @pytest.mark.parametrize("why", ["success", "long ago", "descriptors", "entries came", "more acknowledged"])
     def test_but_not_for_what_was_long_ago_or_is_no_lack_of_space(self, why: str, node: Node) -> None:
         room = Room(node, things=0)
         node.full = True
@@ -394,6 +394,10 @@ class TestReceiving:
             assert node.receive(0, covered=True, last=True) == 20
             node.index = 40
             node.full = True
+        elif why == "entries came":
+            node.replica.applied_index += 1
+        elif why == "more acknowledged":        # than the leader knew to be committed when it said so
+            node.journal.last_index = 21
         elif why == "long ago":
             node.context.now += limits.NO_ROOM_KNOWN_FOR_S
         else:

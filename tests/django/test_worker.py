@@ -136,7 +136,7 @@ def test_of_two_programs_the_end_of_one_is_the_end_of_both() -> None:
 TWO_PROGRAMS = """
 import os, sys
 from sockpq_django.management.commands.sockpq_worker import run_both
-program = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(3600)"]
+program = [sys.executable, "-c", "import os, time; os.write(1, b'%d\\\\n' % os.getpid()); time.sleep(3600)"]
 run_both(program, program, dict(os.environ))
 """
 
@@ -144,8 +144,10 @@ run_both(program, program, dict(os.environ))
 def test_both_programs_end_when_their_parent_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", TWO_PROGRAMS], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        pids = [int(parent.stdout.readline()) for _ in range(2)]
-        parent.kill()
+        try:
+            pids = [int(parent.stdout.readline()) for _ in range(2)]
+        finally:
+            parent.kill()
         ended, _, _ = select.select([parent.stdout], [], [], PATIENCE_S)     # when neither has it open any more
         if not ended:
             for pid in pids:

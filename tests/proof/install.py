@@ -47,7 +47,7 @@ def _commit() -> str:
     """The commit of the sources, with a word when they differ from it."""
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    changed = git("status", "--porcelain", "--untracked-files=no")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!proof")     # where pieces are noted
     return git("rev-parse", "HEAD") + (", changed" if changed else "")
 
 

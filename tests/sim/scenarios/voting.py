@@ -19,6 +19,7 @@ def the_leader_is_gone_after_it_greeted_a_started_node(world: World) -> Iterator
     The started node lacks what the third one has, so the third must be elected, by two of three that forgot nothing.
     """
     yield from until(world, world.serving)
+    yield SETTLED_S                             # a leader that has just begun may have to wait for its followers again
     leader = world.serving()
     assert leader is not None
     started, third = others(world, leader)

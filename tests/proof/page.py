@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import shorten
 
 from tests.proof.mixture import KINDS
 from tests.proof.peers import results as peers
@@ -13,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 PAGE, RESULTS = ROOT / "docs" / "PROOF.md", ROOT / "proof"
 COLUMNS = ("date", "system", "commit", "seed", "minutes", "episodes", "passed", "failed", "void", "commands",
            "acknowledged", "faults")
-WHYS = 3        # of an episode, at most; its history has all
+WHYS = 3        # of an episode, at most; its history has all,
+WHY_CHARACTERS = 100    # and each of them whole
 BEGIN, END = "<!-- made by tests/proof/page.py: begin -->", "<!-- made by tests/proof/page.py: end -->"
 PEERS_BEGIN, PEERS_END = BEGIN.replace("begin", "peers begin"), END.replace("end", "peers end")
 
@@ -75,7 +77,8 @@ def _not_passed(pieces: Sequence[Piece]) -> Iterator[str]:
     for piece in pieces:
         for episode in piece.episodes:
             if episode.verdict != PASSED:
-                lines = [line.splitlines()[0] for line in (*episode.violations, episode.reason) if line]
+                lines = [shorten(line.splitlines()[0], WHY_CHARACTERS, placeholder=" ..")
+                         for line in (*episode.violations, episode.reason) if line]
                 why = "; ".join(lines[:WHYS]) + (f"; and {len(lines) - WHYS} more" if len(lines) > WHYS else "")
                 yield f"* seed {piece.seed}, episode {episode.number} ({episode.seed}): {episode.verdict}: {why}"
 

@@ -184,7 +184,7 @@ class _Order:
                       if stay.left_ns > deed.end_ns and (place is None or stay.place < place)]
             if len(passed) > self._hidden(deed, passed):
                 stay = passed[0]
-                what = "was told that there is none" if place is None else f"got {place}"
+                what = "got TIMED_OUT" if place is None else f"got {place}"
                 yield (f"{tell(deed)} {what}, but {stay.place} surely waited in {stay.account.put.tubes[0]} "
                        f"since {tell.at(stay.came_ns)}: {tell(stay.account.put)}")
 

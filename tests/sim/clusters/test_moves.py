@@ -64,7 +64,7 @@ Remove = Callable[[pytest.MonkeyPatch], None]
 CURES: dict[Remove, tuple[int, int, str]] = {       # the seed, rounds, and what goes wrong
     wait_between_the_versions: (0, ROUNDS, "is accepted by no cluster for"),
     repeat_as_something_new: (0, ROUNDS, "was done by these"),
-    wait_without_looking_at_the_map: (42, 10, "is accepted by no cluster for"),
+    wait_without_looking_at_the_map: (108, 10, "is accepted by no cluster for"),
 }
 
 

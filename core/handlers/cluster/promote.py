@@ -7,7 +7,7 @@ from collections import deque
 from msgspec.structs import force_setattr, replace
 
 from sockpqd.core import limits
-from sockpqd.core.clusters.cluster_map import ID_BYTES, ClusterMap
+from sockpqd.core.clusters.cluster_map import ID_BYTES, ClusterLine, ClusterMap
 from sockpqd.core.clusters.map_text import MapError, read_map
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
 from sockpqd.core.members.membership import Membership
@@ -102,19 +102,45 @@ def _postpone(state: State, by_ms: int) -> None:
 
 
 def _own_map(known: ClusterMap, origin: bytes | None, state: State) -> ClusterMap:
-    """Return the map with this cluster in the origin's place; the same map if the origin has none in it."""
-    line = next((one for one in known.clusters if one.id == (origin or b"")[:ID_BYTES]), None)
-    servers = _servers(state.membership)
-    if line is None or state.cluster_id is None or not servers:
-        return known
-    own = f"CLUSTER {line.name} {state.cluster_id[:ID_BYTES].hex()} {servers}"
-    lines = [
-        own if text.startswith(f"CLUSTER {line.name} ") else text for text in known.text.decode("ascii").split("\n")
-    ]
-    try:
-        return read_map(min(known.version + 1, limits.MAP_VERSION_MAX), "\n".join(lines).encode(), state.cluster_id)
-    except MapError:            # an address that a map cannot have
-        return known
+    """Return the map with this cluster in the origin's place, if the origin has one, as this cluster sees it.
+
+    A node that restores a snapshot reads the text again, with the id of this cluster: all nodes must agree on `own`.
+    """
+    line = _line_of(known, origin)
+    if line is not None and state.cluster_id is not None:
+        version = min(known.version + 1, limits.MAP_VERSION_MAX)
+        own = _line_of(known, state.cluster_id)
+        names = {line.name} if own is None else {line.name, own.name}
+        # The addresses may be unknown, or such as a map cannot have: then the origin's stay.
+        for servers in (_servers(state.membership), ",".join(line.servers)):
+            cluster = f"CLUSTER {line.name} {state.cluster_id[:ID_BYTES].hex()} {servers}"
+            try:
+                return read_map(version, _joined(known, line.name, names, cluster), state.cluster_id)
+            except MapError:
+                continue
+    return read_map(known.version, known.text, state.cluster_id)
+
+
+def _line_of(known: ClusterMap, cluster_id: bytes | None) -> ClusterLine | None:
+    return next((one for one in known.clusters if one.id == (cluster_id or b"")[:ID_BYTES]), None)
+
+
+def _joined(known: ClusterMap, name: str, names: set[str], cluster: str) -> bytes:
+    """Return the text of the map with the one line `cluster` for all these names, the first of which stood there.
+
+    What the other names own belongs to `name`, and a move from one of them to another has ended.
+    """
+    ended = {prefix for prefix, move in known.moving.items() if {move.source, move.to} <= names}
+    lines: dict[str, None] = {}         # the line of the cluster comes once
+    for text in known.text.decode("ascii").splitlines():
+        kind, first, *clusters = text.split(" ")
+        if kind == "CLUSTER":
+            lines[cluster if first in names else text] = None
+        elif kind == "MOVING" and first in ended:
+            lines[f"RULE {first} {name}"] = None
+        elif kind != "RULE" or first not in ended:
+            lines[" ".join([kind, first, *[name if one in names else one for one in clusters]])] = None
+    return "".join(f"{text}\n" for text in lines).encode()
 
 
 def _servers(membership: Membership) -> str:

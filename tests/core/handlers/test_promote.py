@@ -12,6 +12,7 @@ from sockpqd.core import (
     ConfigureQueue,
     CreatePulse,
     Done,
+    Elsewhere,
     Fence,
     Finished,
     Get,
@@ -187,6 +188,66 @@ def test_the_map_has_the_replica_in_the_origins_place() -> None:
     assert known.clusters[0].servers == ("c1:1", "c2:1", "c3:1")
     assert known.clusters[1].servers == ("g:1",)
     assert ask(machine, Put("mine", 0, b"job")) == [Stored()]
+
+
+OF_ORIGIN, OF_REPLICA, OF_OTHER = b"sixteen ".hex(), REPLICA[:8].hex(), "0000000000000001"
+
+
+def promoted_with_map(text: str, addresses: tuple[Address, ...]) -> Machine:
+    """Return the promoted copy of an origin that had this map; a node that restores its snapshot must agree on it."""
+    replica = copy_of(origin_log(SetMap(5, text.encode())))
+    replica.log(Lead("n1", 2, MEMBERS, REPLICA, 0, addresses=addresses))
+    machine = promoted(replica.machine)
+    again, known = restored(snapshot_of(machine)).cluster_map, machine.cluster_map
+    assert again is not None
+    assert known is not None
+    assert (again.own, again.version, again.text) == (known.own, known.version, known.text)
+    return machine
+
+
+def lines_of(machine: Machine) -> list[str]:
+    """Return the lines of the machine's map."""
+    assert machine.cluster_map is not None
+    return machine.cluster_map.text.decode().splitlines()
+
+
+@pytest.mark.parametrize("addresses", [(), (Address("n1", "p1:1", "no address"),)])
+def test_without_addresses_the_origins_line_gets_the_id_alone(addresses: tuple[Address, ...]) -> None:
+    machine = promoted_with_map(f"CLUSTER a {OF_ORIGIN} h:1\n", addresses)
+    assert lines_of(machine) == [f"CLUSTER a {OF_REPLICA} h:1"]
+    for it in (machine, restored(snapshot_of(machine))):
+        assert ask(it, Put("mine", 0, b"job")) == [Stored()]
+
+
+def test_a_line_that_has_the_replicas_id_already_stays() -> None:
+    """As when an operator has put the id there before the promotion."""
+    text = f"CLUSTER a {OF_REPLICA} h:9\n"
+    machine = promoted_with_map(text, _addresses())
+    assert machine.cluster_map is not None
+    assert (machine.cluster_map.version, machine.cluster_map.text) == (5, text.encode())
+    for it in (machine, restored(snapshot_of(machine))):
+        assert ask(it, Put("mine", 0, b"job")) == [Stored()]
+
+
+def test_a_map_without_the_origin_is_seen_by_the_replica() -> None:
+    machine = promoted_with_map(f"CLUSTER b {OF_OTHER} g:1\n", _addresses())
+    assert lines_of(machine) == [f"CLUSTER b {OF_OTHER} g:1"]
+    for it in (machine, restored(snapshot_of(machine))):
+        assert ask(it, Put("mine", 0, b"job")) == [Elsewhere("b")]
+
+
+def test_a_line_of_the_replicas_own_becomes_part_of_the_origins() -> None:
+    machine = promoted_with_map("\n".join([
+        f"CLUSTER r {OF_REPLICA} h:9", f"CLUSTER b {OF_OTHER} g:1", f"CLUSTER a {OF_ORIGIN} h:1",
+        "RULE x r", "RULE y b", "RULE z -", "RULE m b", "MOVING m a r", "MOVING n r b", "SPREAD r", "",
+    ]), _addresses())
+    assert lines_of(machine) == [
+        f"CLUSTER a {OF_REPLICA} c1:1,c2:1,c3:1", f"CLUSTER b {OF_OTHER} g:1",
+        "RULE x a", "RULE y b", "RULE z -", "RULE m a", "MOVING n a b", "SPREAD r",
+    ]
+    for it in (machine, restored(snapshot_of(machine))):
+        mine = [Put(name, 0, b"job") for name in ("other", "x1", "m1", "r")]
+        assert ask(it, *mine) == [Stored()] * 4
 
 
 def _addresses() -> tuple[Address, ...]:

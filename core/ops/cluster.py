@@ -181,7 +181,8 @@ class Promote(Logged, tag=125, frozen=True):
     """Make the mirror the state of this cluster (spec/region 3).
 
     `grace_ms`: what leases, sessions, holds and TTLs get beyond the time that they had left. Replies: Mirrored, with
-    the index of the origin's last entry; ReplicaRefused, if there is no mirror.
+    the index of the origin's last entry; ReplicaRefused, if there is no mirror, it has nothing yet, or it is the
+    mirror of a replica.
     """
 
     grace_ms: int

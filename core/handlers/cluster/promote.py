@@ -30,7 +30,9 @@ _TAKEN_OVER = tuple(name for name in State.__slots__ if name not in _OWN)
 def promote(state: State, operation: Promote, seed: int) -> Reply:
     """Make the mirror the state, with the numbers and times that let it go on apart from the origin."""
     mirror = state.mirror
-    if mirror is None:
+    # A snapshot may have only begun to arrive. And an origin that is a replica itself at this index has nothing in its
+    # own state. A promotion cannot be taken back, so neither may become the service.
+    if mirror is None or mirror.reached == 0 or mirror.state.mirror is not None:
         return NO_MIRROR
     other = mirror.state
     if mirror.arriving is not None:

@@ -30,6 +30,7 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
+    RaiseLevel,
     ReplicaRefused,
     ServiceFenced,
     SessionOpened,
@@ -262,6 +263,32 @@ def test_only_a_replica_can_be_promoted_and_only_once() -> None:
     assert ask(machine, Promote(0)) == [ReplicaRefused("no mirror")]
     assert ask(machine, MirrorEntries(0, ())) == [ReplicaRefused("promoted")]
     assert ask(restored(snapshot_of(machine)), MirrorEntries(0, ())) == [ReplicaRefused("promoted")]
+
+
+def test_a_replica_that_has_nothing_yet_is_not_promoted() -> None:
+    replica, origin = Replica(Machine()), Machine()
+    for entry in random_log(1, 20):
+        origin.apply(origin.index + 1, *entry)
+    replica.take(*frames_of(random_log(1, 9))[5:], after=5)         # behind a gap
+    assert replica.log(Promote(0)) == [ReplicaRefused("no mirror")]
+    for _ in replica.install(origin, 300):
+        assert replica.log(Promote(0)) == [ReplicaRefused("no mirror")]
+    assert not replica.machine.promoted
+    assert promoted(replica.machine).total(None) == origin.total(None)
+
+
+def test_the_copy_of_a_replica_is_not_promoted_before_that_one_is() -> None:
+    """The log of a promoted origin begins with what it took in itself: until its promotion its own state is empty."""
+    jobs = tuple(frames_of(origin_log(Put("q", 0, b"job"))))
+    frames = frames_of([
+        LogEntry(0, 0, [lead()]), LogEntry(0, 0, [RaiseLevel(2, MEMBERS)]), LogEntry(0, 0, [MirrorEntries(0, jobs)]),
+        LogEntry(0, 0, [Promote(0)]),
+    ])
+    replica = Replica(Machine())
+    replica.take(*frames[:3])
+    assert replica.log(Promote(0)) == [ReplicaRefused("no mirror")]
+    replica.take(*frames[3:])
+    assert promoted(replica.machine).total("q").jobs == 1
 
 
 def test_a_cluster_that_was_used_does_not_become_a_replica() -> None:

@@ -45,7 +45,7 @@ def promote(state: State, operation: Promote, seed: int) -> Reply:
     state.level = max(state.level, other.level)
     state.mirror, state.fragments, state.promoted = None, None, True
     _rise(state)
-    _postpone(state, passed_ms + min(max(0, operation.grace_ms), limits.DURATION_MS_MAX))
+    _postpone(state, passed_ms, min(max(0, operation.grace_ms), limits.DURATION_MS_MAX))
     for pulse in state.pulses.by_name.values():         # the origin may have given as many since
         pulse.window = deque([(state.clock_ms, pulse.now)])
     if state.fair is not None:
@@ -86,11 +86,16 @@ def _rise(state: State) -> None:
         state.next_seq = beyond
 
 
-def _postpone(state: State, by_ms: int) -> None:
-    """Let everything that a worker or client must do in time end that much later."""
+def _postpone(state: State, passed_ms: int, grace_ms: int) -> None:
+    """Let everything that a worker or client must do in time have the time that it had left, and the grace.
+
+    Where the origin was offline, some were over without having ended: these have the grace.
+    """
+    by_ms, least_ms = passed_ms + grace_ms, state.clock_ms + grace_ms
     state.leases.postpone(by_ms)
     state.items.holds.postpone(by_ms)
     state.sessions.postpone(by_ms)
+    state.grant_grace(grace_ms, once=False)
     ends: list[tuple[int, int, Job | str]] = []
     for end_ms, seq, due in state.ttls:
         if isinstance(due, str):            # the end of a pause, which was set to a time
@@ -98,8 +103,9 @@ def _postpone(state: State, by_ms: int) -> None:
             continue
         # Its place, key and number stay, so no other list has to know; there may be a million.
         assert due.extras is not None
-        force_setattr(due, "extras", replace(due.extras, expires_at_ms=end_ms + by_ms))
-        ends.append((end_ms + by_ms, seq, due))
+        later_ms = max(end_ms + by_ms, least_ms)
+        force_setattr(due, "extras", replace(due.extras, expires_at_ms=later_ms))
+        ends.append((later_ms, seq, due))
     state.ttls.replace(ends)
 
 

@@ -138,6 +138,35 @@ def test_a_lease_that_ended_while_the_origin_was_away_gets_its_grace() -> None:
     assert ask(machine, Done(1), now_ms=NOW_MS + 3_605_000) == [Finished(True, False)]
 
 
+def test_what_was_over_while_the_origin_was_offline_has_the_grace() -> None:
+    """Nothing ends while the service is offline, but its clock goes on."""
+    half_hour_ms = 1_800_000
+    log = origin_log(
+        Put("q", 0, b"job"), Get(("q",), 60_000), OpenSession(7, 60_000), HoldItem("item", 60_000),
+        PutWith(Put("ttl", 0, b"old"), ttl_ms=60_000),
+        Put("long", 0, b"job"), Get(("long",), 3_600_000), PutWith(Put("late", 0, b"old"), ttl_ms=3_600_000),
+    )
+    log.append(LogEntry(NOW_MS, 0, [SwitchService(False)]))
+    now_ms = NOW_MS + half_hour_ms
+    log.append(LogEntry(now_ms, 0, [Fence("6964206f66207468")]))
+    machine = promoted(copy_of(log, now_ms).machine, grace_ms=60_000, now_ms=now_ms)
+
+    def left(it: Machine) -> tuple[int, int, int, int, int, int]:
+        return (
+            it.total("q").running, it.session_count, 0 if it.item("item") is None else 1, it.total("ttl").jobs,
+            it.total("long").running, it.total("late").jobs,
+        )
+    for it in (machine, restored(snapshot_of(machine))):
+        ask(it, Tick(), now_ms=now_ms + 60_000 - 1)
+        assert left(it) == (1, 1, 1, 1, 1, 1)
+        ask(it, Tick(), now_ms=now_ms + 60_000 + 100)
+        assert left(it) == (0, 0, 0, 0, 1, 1)
+        ask(it, Tick(), now_ms=now_ms + half_hour_ms + 60_000 - 1)
+        assert left(it) == (0, 0, 0, 0, 1, 1)
+        ask(it, Tick(), now_ms=now_ms + half_hour_ms + 60_000 + 100)
+        assert left(it) == (0, 0, 0, 0, 0, 0)
+
+
 def test_jobs_with_a_ttl_are_still_found_and_handed_out() -> None:
     log = origin_log(*[PutWith(Put("q", number % 3, b"%d" % number), ttl_ms=1_000 + number) for number in range(50)])
     machine = promoted(copy_of(log, NOW_MS).machine, grace_ms=100_000, now_ms=NOW_MS)

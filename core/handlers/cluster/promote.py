@@ -96,6 +96,8 @@ def _postpone(state: State, passed_ms: int, grace_ms: int) -> None:
     state.items.holds.postpone(by_ms)
     state.sessions.postpone(by_ms)
     state.grant_grace(grace_ms, once=False)
+    for keys in (state.remembered_keys, state.retained_keys):       # a Put that was in doubt may be repeated only now
+        keys.postpone(state.clock_ms - passed_ms, by_ms)
     ends: list[tuple[int, int, Job | str]] = []
     for end_ms, seq, due in state.ttls:
         if isinstance(due, str):            # the end of a pause, which was set to a time

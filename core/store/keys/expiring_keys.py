@@ -117,6 +117,16 @@ class ExpiringKeys:
             self._index(queue, keys)
         return most
 
+    def postpone(self, from_ms: int, by_ms: int) -> None:
+        """Let all keys that are not over at `from_ms` expire this much later."""
+        for keys in self._queues.values():
+            for key, until_ms in keys.until_ms.items():
+                if until_ms > from_ms:
+                    keys.until_ms[key] = until_ms + by_ms
+            keys.order = SortedList((until_ms, key) for key, until_ms in keys.until_ms.items())
+            keys.indexed_ms = keys.order[0][0]
+        self._firsts.replace((keys.indexed_ms, queue) for queue, keys in self._queues.items())
+
     def next_due_ms(self, clock_ms: int) -> int | None:
         """Return the time at which `expire` has something to do next; None if never."""
         return clock_ms if self._dropped else self._firsts.next_due_ms()

@@ -11,6 +11,7 @@ from sockpqd.core import (
     Address,
     ConfigureQueue,
     CreatePulse,
+    Dedup,
     Done,
     Elsewhere,
     Fence,
@@ -18,6 +19,8 @@ from sockpqd.core import (
     Get,
     Handed,
     HoldItem,
+    JobExists,
+    JobIgnored,
     Lead,
     Machine,
     Mirrored,
@@ -165,6 +168,25 @@ def test_what_was_over_while_the_origin_was_offline_has_the_grace() -> None:
         assert left(it) == (0, 0, 0, 0, 1, 1)
         ask(it, Tick(), now_ms=now_ms + half_hour_ms + 60_000 + 100)
         assert left(it) == (0, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("late_ms", [0, 5_000, 86_400_000])
+def test_keys_of_puts_are_remembered_for_the_time_that_was_left_and_the_grace(late_ms: int) -> None:
+    """A client repeats a PUT that was in doubt when the origin was lost, however long the promotion took."""
+    again = PutWith(Put("q", 0, b"job"), dedup=Dedup("k", 3_000))
+    kept = PutWith(Put("kept", 0, b"job"), key="key")
+    short = PutWith(Put("q", 0, b"job"), dedup=Dedup("short", 500))
+    log = origin_log(
+        again, short, ConfigureQueue("kept", QueueChange(keep_ms=4_000)), kept, Get(("kept",)), Done(1),
+    )
+    log.append(LogEntry(NOW_MS + 1_000, 0, [Tick()]))
+    machine = promoted(copy_of(log, NOW_MS + late_ms).machine, grace_ms=60_000, now_ms=NOW_MS + late_ms)
+    begun = machine.clock_ms
+    for it in (machine, restored(snapshot_of(machine))):
+        assert ask(it, short) == [Stored()]
+        assert ask(it, again, now_ms=begun + 62_000 - 1) == [JobIgnored()]
+        assert ask(it, again, kept, now_ms=begun + 62_000) == [Stored(), JobExists()]
+        assert ask(it, kept, now_ms=begun + 63_000) == [Stored()]
 
 
 def test_jobs_with_a_ttl_are_still_found_and_handed_out() -> None:

@@ -40,7 +40,7 @@ RemoveNodeReply = Accepted | UnknownNode | LastNode | ChangeInProgress
 # The replies to CLUSTER ONLINE, PROMOTE and FENCED. NotYet: not all nodes of the cluster know it.
 SwitchServiceReply = Accepted | ServiceFenced
 PromoteReply = Mirrored | ReplicaRefused | NotYet
-FenceReply = Accepted | NotYet
+FenceReply = Accepted | ReplicaRefused | NotYet
 
 
 class NotLeader(Exception):

@@ -48,8 +48,8 @@ LEVEL = (
     "know that level; upgrade them"
 )
 NOT_EMPTY = (
-    "this cluster has jobs, settings or users of its own, so it cannot be a replica: start all its nodes with empty "
-    "data directories, or remove replica.of from their configuration"
+    "this cluster has jobs, settings or users of its own, or was fenced, so it cannot be a replica: start all its "
+    "nodes with empty data directories, or remove replica.of from their configuration"
 )
 UNREADABLE = "the origin's snapshot cannot be read: it is damaged, or of a newer version of sockpqd"
 

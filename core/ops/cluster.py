@@ -189,6 +189,9 @@ class Promote(Logged, tag=125, frozen=True):
 
 
 class Fence(Logged, tag=126, frozen=True):
-    """Switch the service off for good, in favour of the cluster with this id (spec/region 4). Reply: Accepted."""
+    """Switch the service off for good, in favour of the cluster with this id (spec/region 4).
+
+    Replies: Accepted; ReplicaRefused, if this is a replica.
+    """
 
     replica: str

@@ -417,7 +417,10 @@ class Mirrored(Struct, gc=False, frozen=True):
 
 
 class ReplicaRefused(Struct, gc=False, frozen=True):
-    """An operation on the mirror, Promote: refused. `reason`: "not empty", "promoted" or "no mirror"."""
+    """An operation on the mirror, Promote, Fence: refused.
+
+    `reason`: "not empty", "promoted", "no mirror", or "replica", which cannot be fenced.
+    """
 
     reason: str
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from sockpqd.cluster.api import Cluster, NotLeader, NotPossible, OutcomeUnknown
-from sockpqd.core import Accepted, MapError, SetMap, read_map
+from sockpqd.core import Accepted, MapError, ReplicaRefused, SetMap, read_map
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.client_state import Run
 from sockpqd.gateway.commands.context.proposing import propose
@@ -101,7 +101,8 @@ async def cluster_promote(cluster: Cluster, grace_ms: int) -> bytes:
 
 @_work
 async def _fence(cluster: Cluster, replica: str) -> bytes:
-    return responses.answer(await cluster.fence(replica))
+    reply = await cluster.fence(replica)
+    return responses.UNKNOWN_REPLICA if isinstance(reply, ReplicaRefused) else responses.answer(reply)
 
 
 def cluster_fenced(client: Client, command: Command) -> None:

@@ -141,10 +141,10 @@ def _mirror_of(state: State) -> MirrorState | ReplicaRefused:
 
 
 def _is_empty(state: State) -> bool:
-    """Return whether nobody has used this cluster for anything that is still there."""
+    """Return whether nobody has used this cluster for anything that is still there, and it may serve again."""
     queues = state.queues
     return not (
         queues.by_name or queues.idle or queues.settings or state.running or state.sessions.by_number
         or state.users or state.topics.by_name or state.pulses.by_name or state.groups.by_name
-        or state.cluster_map or len(state.records)
+        or state.cluster_map or len(state.records) or state.fenced is not None
     )

@@ -17,6 +17,7 @@ from sockpqd.core.state import State
 from sockpqd.core.store.job import Job
 
 NO_MIRROR = ReplicaRefused("no mirror")
+REPLICA = ReplicaRefused("replica")
 
 # What stays of the replica's own state: of the cluster, and of the present entry.
 _OWN = frozenset({
@@ -63,7 +64,9 @@ def promote_cost(operation: Promote) -> Cost:
 
 
 def fence(state: State, operation: Fence, seed: int) -> Reply:
-    """Switch the service off; nothing switches it on again."""
+    """Switch the service off, unless this is a replica; nothing switches it on again."""
+    if state.mirror is not None:
+        return REPLICA
     state.fenced = operation.replica
     state.online = False
     return ACCEPTED

@@ -372,6 +372,22 @@ def test_a_fenced_service_stays_off_for_good() -> None:
         assert (it.online, it.fenced) == (False, "0011223344556677")
 
 
+def test_a_replica_cannot_be_fenced() -> None:
+    """It would be promoted to a service that is off for good."""
+    replica = copy_of(random_log(1, 5))
+    assert replica.log(Fence("0011223344556677")) == [ReplicaRefused("replica")]
+    assert replica.machine.fenced is None
+    assert promoted(replica.machine).online
+    assert replica.log(Fence("0011223344556677")) == [Accepted()]
+
+
+def test_a_fenced_cluster_does_not_become_a_replica() -> None:
+    machine = Machine()
+    begin_replica(machine)
+    ask(machine, Fence("0011223344556677"))
+    assert ask(machine, MirrorEntries(0, tuple(frames_of(random_log(1, 3))))) == [ReplicaRefused("not empty")]
+
+
 def test_a_copy_of_a_fenced_origin_is_not_fenced_itself() -> None:
     machine = promoted(copy_of(origin_log(Put("q", 0, b"job"), Fence("6964206f66207468"))).machine)
     assert machine.online

@@ -381,10 +381,10 @@ class FakeCluster:
         self._judge()
         return reply
 
-    async def fence(self, replica: str) -> Accepted | NotYet:
+    async def fence(self, replica: str) -> Accepted | ReplicaRefused | NotYet:
         """Implement cluster.api."""
         reply = await self._ask(Fence(replica))
-        assert isinstance(reply, Accepted | NotYet)
+        assert isinstance(reply, Accepted | ReplicaRefused | NotYet)
         return reply
 
     async def compact(self) -> int:

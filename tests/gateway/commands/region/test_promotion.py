@@ -74,6 +74,17 @@ def test_bad_lines_change_nothing(line: bytes) -> None:
     with_gateway(test)
 
 
+def test_a_copy_is_not_fenced_while_it_follows() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        gateway.hub.fencing_replica = REPLICA
+        await follow(gateway, [Put("q", 3, b"job")])
+        line = f"CLUSTER FENCED {REPLICA}\r\n".encode()
+        assert await gateway.talk(line) == b"409 Unknown Replica\r\n"
+        assert await gateway.talk(b"CLUSTER PROMOTE\r\n") == b"200 OK 2\r\n"
+        assert await gateway.talk(line) == b"200 OK\r\n"
+    with_gateway(test)
+
+
 def test_only_the_replica_that_the_file_names_may_fence() -> None:
     async def test(gateway: MemoryGateway) -> None:
         await gateway.cluster._ask(RaiseLevel(2, tuple(gateway.cluster.machine.membership.addresses)))

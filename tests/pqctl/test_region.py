@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
-from sockpq import Client
+from sockpq import Client, OutcomeUnknown, SockpqError
 
 from devcluster.cluster import LocalCluster
-from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
+from sockpqd.pqctl.actions.regions import promote as promotion
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED
 from tests.pqctl.running import ask, run
 from tests.waiting import PATIENCE_S, until
 
@@ -61,3 +68,100 @@ def test_nothing_is_promoted_without_a_question(capsys: pytest.CaptureFixture[st
     code, _, errors = run(capsys, "--servers", "127.0.0.1:1", "region", "promote")
     assert code == 64
     assert "--yes" in errors
+
+
+class Both:
+    """A replica and its origin in memory, as `pqctl region promote` sees them."""
+
+    def __init__(self) -> None:
+        self.copy = 100                     # the position of the replica,
+        self.there: int | None = 100        # and of its origin; None: no node says it
+        self.asked: list[str] = []
+        self.leader: str | None = "n1"
+        self.value = "aa"                   # the hash of the replica
+        self.outcome: SockpqError | None = None
+
+    @contextmanager
+    def cluster_of(self, call: Call, *, leading: bool = False) -> Iterator[tuple[Any, Any]]:
+        """Stand for connect.cluster_of."""
+        yield self, SimpleNamespace(leader=SimpleNamespace(name="n1"), origin=call.options.servers == "there")
+
+    def hashes(self, call: Call, client: object, servers: Any) -> list[tuple[str, int, str]]:
+        """Stand for compare.hashes."""
+        if not servers.origin:
+            return [("n1", self.copy, self.value)]
+        return [] if self.there is None else [("n1", self.there, "aa")]
+
+    def cluster_id(self) -> Any:
+        """Stand for Client."""
+        return SimpleNamespace(id="0011223344556677")
+
+    def cluster_fence(self, replica: str) -> None:
+        """Stand for Client: one more entry, which the copy does not get."""
+        self.asked.append("fence")
+        if self.outcome is not None:
+            raise self.outcome
+        self.there = None if self.leader is None else (self.there or 0) + 1
+
+    def cluster_promote(self, grace: float | None) -> int:
+        """Stand for Client."""
+        self.asked.append("promote")
+        return self.copy
+
+
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Let promote.py see these two."""
+    found = Both()
+    monkeypatch.setattr(promotion, "cluster_of", found.cluster_of)
+    monkeypatch.setattr(promotion, "hashes", found.hashes)
+    return found
+
+
+def promoted(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Promote with `--fence`; returns the exit code and the message."""
+    code, _, errors = run(
+        capsys, "--servers", "here", "region", "promote", "--yes", "--fence", "there", "--timeout", "0.2")
+    return code, errors
+
+
+@pytest.mark.parametrize(("copy", "there", "why"), [
+    (7, 100, "93 entries behind"), (100, None, "no node of the origin says its position"),
+])
+def test_an_origin_is_not_fenced_for_a_copy_that_does_not_follow(
+    both: Both, capsys: pytest.CaptureFixture[str], copy: int, there: int | None, why: str,
+) -> None:
+    both.copy, both.there = copy, there
+    code, errors = promoted(capsys)
+    assert code == UNREACHED
+    assert why in errors
+    assert both.asked == []
+
+
+def test_an_origin_is_not_fenced_for_a_copy_of_something_else(both: Both, capsys: pytest.CaptureFixture[str]) -> None:
+    both.value = "bb"
+    code, errors = promoted(capsys)
+    assert (code, both.asked) == (REFUSED, [])
+    assert "differs from its origin at position 100" in errors
+
+
+@pytest.mark.parametrize(("leader", "why"), [
+    ("n1", "lacks 1 entries"), (None, "does not say its position"),
+])
+def test_a_copy_that_lacks_something_of_a_fenced_origin_is_not_promoted(
+    both: Both, capsys: pytest.CaptureFixture[str], leader: str | None, why: str,
+) -> None:
+    both.leader = leader
+    code, errors = promoted(capsys)
+    assert code == UNREACHED
+    assert "the origin is fenced, and nothing was promoted" in errors
+    assert why in errors
+    assert "--timeout" in errors
+    assert both.asked == ["fence"]
+
+
+def test_a_fence_whose_answer_was_lost_is_in_doubt(both: Both, capsys: pytest.CaptureFixture[str]) -> None:
+    both.outcome = OutcomeUnknown("no answer")
+    code, errors = promoted(capsys)
+    assert (code, both.asked) == (UNKNOWN, ["fence"])
+    assert "unknown whether the origin was fenced" in errors

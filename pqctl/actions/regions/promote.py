@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 
-from sockpq import Refused, SockpqError
+from sockpq import Client, OutcomeUnknown, Refused, SockpqError
 
+from sockpqd.pqctl.actions.hashes import Comparison
 from sockpqd.pqctl.actions.regions.compare import hashes, origin_of
-from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
-from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
-from sockpqd.pqctl.output.stdio import say
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED, Failure
 
 PAUSE_S = 0.05
+FENCED = (
+    "the origin is fenced, and nothing was promoted: {why}. Repeat the command with a longer --timeout, or without "
+    "--fence to lose the rest"
+)
 
 
 def promote(call: Call, grace: float | None, fence: str | None, yes: bool) -> int:
@@ -25,9 +29,11 @@ def promote(call: Call, grace: float | None, fence: str | None, yes: bool) -> in
             replica = client.cluster_id().id
             if replica is None:
                 raise Failure(UNREACHED, "the replica does not know its own id yet, try again")
-            last = _fence(origin_of(call, fence), replica)
-            if not _comes_to(call, last):
-                say(f"the copy does not come to position {last} of its origin; it is promoted as it is")
+            last = _fence(call, origin_of(call, fence), replica)
+            behind = _behind(call, last)
+            if behind:
+                raise Failure(UNREACHED, FENCED.format(
+                    why=f"the copy lacks {behind} entries of its origin, up to position {last}"))
         index = client.cluster_promote(grace)
         name = servers.leader.name if servers.leader is not None else "its leader"
     call.answer(f"promoted: {name} serves with all that the origin had at position {index}", {
@@ -36,27 +42,75 @@ def promote(call: Call, grace: float | None, fence: str | None, yes: bool) -> in
     return DONE
 
 
-def _fence(origin: Call, replica: str) -> int:
-    """Switch the origin off; returns its position, up to which the copy can come. Raises Failure."""
+def _fence(call: Call, origin: Call, replica: str) -> int:
+    """Switch the origin off if the copy follows it; returns its position, up to which the copy can come.
+
+    Raises Failure.
+    """
     try:
         with cluster_of(origin, leading=True) as (client, servers):
+            _must_follow(call, origin, client, servers)
             client.cluster_fence(replica)
-            return max((applied for _, applied, _ in hashes(origin, client, servers)), default=0)
     except Refused as error:
         raise Failure(REFUSED, f"the origin refuses to be fenced, and nothing was promoted: {error}; its files must "
                       f'have `[feed]` with `replica = "{replica}"`') from error
+    except OutcomeUnknown as error:
+        raise Failure(UNKNOWN, f"it is unknown whether the origin was fenced, and nothing was promoted: {error}. "
+                      "Repeat the command") from error
     except SockpqError as error:
         raise Failure(UNREACHED, f"the origin was not fenced, and nothing was promoted: {error}. Without --fence the "
                       "replica is promoted although the origin may come back and serve") from error
+    return _last(origin)
 
 
-def _comes_to(call: Call, index: int) -> bool:
-    """Wait until the copy has this position; returns False if it does not come to it within the timeout."""
+def _must_follow(call: Call, origin: Call, client: Client, servers: Servers) -> None:
+    """Raise Failure unless the copy comes to the present position of its origin within the timeout.
+
+    A copy that is far behind, or that has nothing yet, would leave nobody to serve once the origin is fenced.
+    """
+    comparison, now = Comparison(), 0
+    for name, applied, value in hashes(origin, client, servers):
+        comparison.add(f"{name} (origin)", applied, value)
+        now = max(now, applied)
+    if not now:
+        raise Failure(UNREACHED, "no node of the origin says its position: it was not fenced, and nothing was promoted")
+    behind = _behind(call, now, comparison)
+    if comparison.different is not None:
+        raise Failure(REFUSED, f"the copy differs from its origin at position {comparison.different}: this command has "
+                      "fenced and promoted nothing")
+    if behind:
+        raise Failure(UNREACHED, f"the copy is {behind} entries behind its origin, and does not come to its position "
+                      f"within {call.timeout:g} s: this command has fenced and promoted nothing. Wait until it follows "
+                      "(`pqctl region status`), or give a longer --timeout")
+
+
+def _last(origin: Call) -> int:
+    """Return the position of the fenced origin. Raises Failure if its leader does not say it."""
+    until = time.monotonic() + origin.timeout
+    while True:
+        try:
+            with cluster_of(origin, leading=True) as (client, servers):
+                told = {name: applied for name, applied, _ in hashes(origin, client, servers)}
+                if servers.leader is not None and servers.leader.name in told:
+                    return max(told.values())
+                why = "its leader does not say its position"
+        except SockpqError as error:
+            why = str(error)
+        if time.monotonic() > until:
+            raise Failure(UNREACHED, FENCED.format(why=why))
+        time.sleep(PAUSE_S)
+
+
+def _behind(call: Call, index: int, comparison: Comparison | None = None) -> int:
+    """Wait until the copy has this position, at most as long as the timeout; returns how many entries it lacks then."""
     until = time.monotonic() + call.timeout
     with cluster_of(call) as (client, servers):
         while True:
-            if any(applied >= index for _, applied, _ in hashes(call, client, servers)):
-                return True
-            if time.monotonic() > until:
-                return False
+            most = 0
+            for name, applied, value in hashes(call, client, servers):
+                most = max(most, applied)
+                if comparison is not None:
+                    comparison.add(f"{name} (replica)", applied, value)
+            if most >= index or time.monotonic() > until:
+                return max(0, index - most)
             time.sleep(PAUSE_S)

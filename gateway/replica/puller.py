@@ -297,7 +297,8 @@ class Puller:
             raise OriginError(f"{_text(origin.address)} answered CLUSTER FEED SNAPSHOT with {head}")
         index, value, left = int(words[2]), bytes.fromhex(words[3]), int(words[4])
         if partial is None:
-            partial = self._partial = _Partial(self._folder / f"snapshot-{index}", origin.address, index, value)
+            partial = self._partial = _Partial(
+                self._folder / f"snapshot-{index}", origin.address, index, value, self._monotonic())
             log.info("this replica begins with the state of %s after entry %d, of %d bytes", _text(origin.address),
                      index, left)
         self._begun(Phase.SNAPSHOT, origin)
@@ -325,13 +326,13 @@ class Puller:
 class _Partial:
     """A snapshot of which a part has arrived, in a file."""
 
-    def __init__(self, path: Path, server: Address, index: int, hash: bytes) -> None:  # noqa: A002
+    def __init__(self, path: Path, server: Address, index: int, hash: bytes, at: float) -> None:  # noqa: A002
         self.path = path
         self.server = server
         self.index = index
         self.hash = hash
         self.size = 0
-        self.at = float("inf")          # when something arrived last, monotonic seconds
+        self.at = at                    # when something arrived last, monotonic seconds
         self._file: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
     def write(self, data: bytes) -> None:

@@ -283,6 +283,53 @@ def test_another_snapshot_is_fetched_when_the_rest_of_one_is_gone(tmp_path: Path
     with_world(test, tmp_path)
 
 
+def test_a_server_that_dies_before_the_first_byte_of_its_snapshot_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(puller_module, "RESUMED_S_MAX", 0.2)
+
+    async def test(world: World) -> None:
+        source = world.origin.cluster.feed
+        assert isinstance(source, FakeFeed)
+        source.lost = source.executed + 1
+        dying = HeadOnly()
+        world.puller = Puller(
+            world.mirror, OriginSettings((await dying.start(),), None, None, None), tmp_path / "replica",
+            time.monotonic)
+        world.puller.start()
+        await world.origin.until(lambda: dying.died)
+        world.puller._settings = OriginSettings((world.origin.address,), None, None, None)
+        await world.caught_up()
+        assert len(world.mirror.installed) == 1
+    with_world(test, tmp_path)
+
+
+class HeadOnly:
+    """A server of an origin that dies behind the first line of a snapshot."""
+
+    def __init__(self) -> None:
+        self.died = False
+
+    async def start(self) -> tuple[str, int]:
+        """Listen; return the address."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return host, port
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answers = {
+            b"CLUSTER ID": b"200 OK - -", b"INTERCONNECT": b"200 OK 2", b"CLUSTER STATUS": b"200 OK 0",
+            b"CLUSTER FEED SNAPSHOT": b"200 OK 9 ab 100",
+        }
+        while not self.died:
+            line = (await reader.readline()).strip()
+            writer.write(answers.get(line, b"409 Too Old") + b"\r\n")
+            await writer.drain()
+            self.died = line == b"CLUSTER FEED SNAPSHOT"
+        self._server.close()
+        writer.close()
+
+
 def test_a_follower_is_read_rather_than_the_leader_and_any_server_when_it_fails(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         await world.add()

@@ -316,6 +316,10 @@ class Mirror(Protocol):
     def halted(self) -> str | None:
         """Why this replica takes nothing, as a sentence, if a person has to do something; otherwise None."""
 
+    @property
+    def origin(self) -> bytes | None:
+        """The id of the cluster that the mirror is a copy of; None before anything has come."""
+
     def position(self) -> MirrorPosition:
         """Return the position behind which the next frames must begin."""
 

@@ -379,6 +379,11 @@ class Machine:
         return self._own.cluster_id
 
     @property
+    def origin_id(self) -> bytes | None:
+        """Of a replica: the id of the cluster that it is a copy of, once something has come from it."""
+        return None if self._own.mirror is None else self._own.mirror.state.cluster_id
+
+    @property
     def cluster_map(self) -> ClusterMap | None:
         """The map of clusters; a new object after each change. None: this cluster owns all names."""
         return self._state.cluster_map

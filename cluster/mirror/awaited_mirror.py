@@ -31,6 +31,10 @@ class AwaitedMirror:
     def halted(self) -> str | None:
         return self._mirroring.halted
 
+    @property
+    def origin(self) -> bytes | None:
+        return self._mirroring.origin
+
     def position(self) -> MirrorPosition:
         return self._mirroring.position()
 

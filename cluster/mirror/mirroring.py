@@ -114,6 +114,11 @@ class Mirroring:
             self.halted = None
         return self.halted is None and self._machine.level >= REPLICAS and self._leadership.heads_replica()
 
+    @property
+    def origin(self) -> bytes | None:
+        """Return the id of the cluster that the mirror is a copy of; None before anything has come."""
+        return self._machine.origin_id
+
     def position(self) -> MirrorPosition:
         """Return the position behind which the next frames must begin."""
         return MirrorPosition(self._reached, *self._chain.checkpoint())

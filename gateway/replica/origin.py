@@ -103,6 +103,14 @@ class OriginConnection:
             raise OriginError("it closed the connection")
         return data
 
+    async def cluster(self) -> str | None:
+        """Return the id of the cluster as CLUSTER ID says it; None if the server does not know it yet."""
+        answer = await self.ask("CLUSTER ID")
+        words = answer.split()
+        if len(words) < 3 or words[:2] != ["200", "OK"]:
+            raise OriginError(f"CLUSTER ID was answered {answer}")
+        return None if words[2] == "-" else words[2]
+
     async def leads(self) -> bool:
         """Return whether this server is the leader, as far as it knows."""
         number = (await self.ask("INTERCONNECT")).split()[-1:]

@@ -172,7 +172,7 @@ class Puller:
         problems = []
         for server in servers:
             try:
-                origin = await OriginConnection.connect(server, self._settings)
+                origin = await self._connect(server)
                 if (self._partial is not None and server == self._partial_server) or not await origin.leads():
                     return origin
                 await origin.close()
@@ -181,7 +181,24 @@ class Puller:
                 problems.append(f"{_text(server)}: {error}")
         if leader is None:
             raise OriginError("; ".join(problems))
-        return await OriginConnection.connect(leader, self._settings)
+        return await self._connect(leader)
+
+    async def _connect(self, server: Address) -> OriginConnection:
+        """Connect to this server, if it is one of the cluster that the mirror is a copy of. Raises OriginError.
+
+        The hashes alone would tell another cluster apart only at the next checkpoint.
+        """
+        origin = await OriginConnection.connect(server, self._settings)
+        try:
+            found, mine = await origin.cluster(), self._mirror.origin
+            if found is not None and mine is not None and not mine.hex().startswith(found):
+                raise Different(f"it is a server of the cluster {found}, and this replica is a copy of "
+                                f"{mine.hex()[:len(found)]}: correct replica.of, or empty the data directories of the "
+                                "replica to begin again")
+        except BaseException:
+            await origin.close()
+            raise
+        return origin
 
     @property
     def _partial_server(self) -> Address | None:

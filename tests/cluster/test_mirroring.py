@@ -53,6 +53,7 @@ def test_a_replica_follows_and_serves_nobody(nodes: int) -> None:
     head = both.head()
     assert head is not None
     assert exported(head) == exported(both.origin.leader())
+    assert head.up.mirroring.origin == both.origin.leader().machine.cluster_id != head.machine.cluster_id
     assert head.up.age_s() == 0.0
     refused = head.propose(Get(("q",)))
     assert refused.state == "refused"

@@ -15,6 +15,7 @@ class FakeMirror:
     def __init__(self) -> None:
         self.active = True
         self.halted: str | None = None
+        self.origin: bytes | None = None        # the id of the cluster that it is a copy of
         self.machine = Machine()
         self.index = 0
         self.checkpoint = (0, b"")

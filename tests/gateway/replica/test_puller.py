@@ -384,6 +384,21 @@ def test_a_copy_of_another_log_is_told_apart(tmp_path: Path, caplog: pytest.LogC
     assert caplog.text.count("this replica does not follow its origin") == 1
 
 
+def test_a_server_of_another_cluster_is_told_apart_before_anything_is_taken(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        world.mirror.origin = b"another cluster!"
+        world.start()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(5.0):
+                await world.origin.until(lambda: world.puller.figures.problem != "" or world.mirror.offers != [])
+        assert "is a server of the cluster " in world.puller.figures.problem
+        assert "a copy of 616e6f7468657220" in world.puller.figures.problem
+        assert world.mirror.offers == []
+        world.mirror.origin = world.origin.cluster.machine.cluster_id
+        await world.caught_up()
+    with_world(test, tmp_path)
+
+
 def test_a_hash_that_differs_on_the_way_ends_following(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         source = world.origin.cluster.feed

@@ -333,8 +333,9 @@ class Mirror(Protocol):
     async def install(self, path: Path, index: int, chain: bytes) -> bool:
         """Replace the mirror by a snapshot of the origin: a file with the stream that FEED SNAPSHOT sends.
 
-        `index`, `chain`: the entry after which it was taken, and the hash of the origin's chain there. Returns whether
-        the mirror is that far now. Raises OSError if the file cannot be read.
+        `index`, `chain`: the entry after which it was taken, and the hash of the origin's chain there. Begins again
+        from the file when an outcome is lost while the mirror is active. Returns whether the mirror is that far now; if
+        it is not, although it is active, the snapshot cannot be used. Raises OSError if the file cannot be read.
         """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -13,7 +14,13 @@ from sockpqd.cluster.api import Frame, MirrorPosition
 from sockpqd.cluster.mirror.mirroring import Mirroring, MirrorOperation
 from sockpqd.core import MirrorChunk, MirrorSnapshot, Reply
 
+AGAIN_S = 0.5           # before a snapshot is logged again from its beginning
+
 _Value = TypeVar("_Value")
+
+
+class _Lost(Exception):
+    """The outcome of an operation is unknown."""
 
 
 class AwaitedMirror:
@@ -47,25 +54,35 @@ class AwaitedMirror:
     async def install(self, path: Path, index: int, chain: bytes) -> bool:
         file = await asyncio.to_thread(path.open, "rb")
         try:
-            return await self._install(file, index, chain)
+            while self.active:
+                with suppress(_Lost):
+                    return await self._install(file, index, chain)
+                await asyncio.sleep(AGAIN_S)
+            return False
         finally:
             await asyncio.to_thread(file.close)
 
     async def _install(self, file: BinaryIO, index: int, chain: bytes) -> bool:
+        """Log the snapshot once, from its beginning. Raises _Lost."""
         total_bytes = await asyncio.to_thread(file.seek, 0, 2)
         await asyncio.to_thread(file.seek, 0)
-        if not self._mirroring.active:
-            return False
-        if not self._mirroring.judge(await self._execute(MirrorSnapshot(index, chain, total_bytes)), 0):
+        if not self._mirroring.judge(await self._outcome(MirrorSnapshot(index, chain, total_bytes)), 0):
             return False
         offset = 0
         while offset < total_bytes:
             data = await asyncio.to_thread(file.read, limits.MIRROR_PORTION_BYTES)
-            reply = await self._execute(MirrorChunk(index, offset, data))
+            reply = await self._outcome(MirrorChunk(index, offset, data))
             offset += len(data)
             if not data or not self._mirroring.judge(reply, index if offset == total_bytes else 0):
                 return False
         return True
+
+    async def _outcome(self, operation: MirrorOperation) -> Reply:
+        """Execute an operation. Raises _Lost if it is unknown whether it was executed."""
+        reply = await self._execute(operation)
+        if reply is None:
+            raise _Lost
+        return reply
 
     async def _execute(self, operation: MirrorOperation) -> Reply | None:
         outcome: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()

@@ -14,7 +14,7 @@ import logging
 import os
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum
 from pathlib import Path
 
@@ -154,17 +154,34 @@ class Puller:
         self.figures.problem = problem
 
     async def _pull(self) -> None:
-        """Follow the origin by one connection, until it breaks."""
-        async with await self._connected() as origin:
-            try:
-                await self._follow(origin)
-            except _TooOld:
-                await self._fetch(origin)
+        """Follow the origin by one connection, until it breaks; fetch a snapshot if no server has the entries.
 
-    async def _connected(self) -> OriginConnection:
-        """Connect to a server of the origin: rather to one that does not lead. Raises OriginError."""
+        A journal may be shorter on one server than on the others, as after a rejoin.
+        """
+        asked: set[Address] = set()
+        while True:
+            try:
+                origin = await self._connected(asked)
+            except OriginError:
+                if not asked:
+                    raise
+                break                       # the others do not answer
+            async with origin:
+                try:
+                    await self._follow(origin)
+                except _TooOld:
+                    asked.add(origin.address)
+                    if origin.address == self._partial_server or len(asked) == len(set(self._settings.servers)):
+                        await self._fetch(origin)
+                        return
+        async with await self._connected() as origin:
+            await self._fetch(origin)
+
+    async def _connected(self, asked: Collection[Address] = ()) -> OriginConnection:
+        """Connect to a server of the origin that was not asked: rather to one that does not lead. Raises OriginError.
+        """
         self._become(Phase.CONNECTING)
-        servers = list(self._settings.servers)
+        servers = [server for server in self._settings.servers if server not in asked]
         self._random.shuffle(servers)
         if self._partial is not None:
             servers.sort(key=lambda server: server != self._partial_server)

@@ -163,6 +163,26 @@ def test_a_copy_begins_with_a_snapshot_where_the_log_is_gone(tmp_path: Path) -> 
     with_world(test, tmp_path)
 
 
+def test_a_snapshot_is_fetched_only_when_no_server_has_the_entries(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        await world.add()
+        for origin in world.origins:
+            origin.cluster.follow("n2")
+        short, whole = world.origins[1], world.origin
+        assert isinstance(short.cluster.feed, FakeFeed)
+        short.cluster.feed.lost = 1000
+        for seed in range(4):
+            world.mirror = FakeMirror()
+            world.puller = Puller(
+                world.mirror, OriginSettings((short.address, whole.address), None, None, None), tmp_path / "replica",
+                time.monotonic, random.Random(seed))
+            world.puller.start()
+            await world.caught_up()
+            assert world.mirror.installed == []
+            await world.puller.stop()
+    with_world(test, tmp_path)
+
+
 def test_a_copy_that_is_too_slow_begins_again_with_a_snapshot(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         world.start()

@@ -30,10 +30,20 @@ log = logging.getLogger("sockpqd.replica")
 LEADS_LOOK_S = 0.25             # between two looks whether this node leads
 RETRY_S, RETRY_S_MAX = 0.5, 30.0    # before the next connection: twice as long each time, up to this
 RESUMED_S_MAX = 300.0           # so long a broken snapshot is asked for again where it was, before another is begun
+IN_VAIN_S, IN_VAIN_S_MAX = 30.0, 3600.0     # before another snapshot, after one with which it could not follow: as well
 AGE_S_MAX = 5.0                 # another server is tried when this one has heard nothing of its cluster for so long
 CHECKPOINTS_KEPT = 64           # of the origin, to be compared with the mirror's
 OFFER_BYTES = 1 << 20           # of frames given to the mirror at a time
 FOLDER_MODE = 0o700
+
+SLOW = (
+    "the origin deletes entries faster than its snapshot arrives here, so the copy cannot go on behind it: give the "
+    "origin a greater feed.keep_bytes, for what is written there in that time. The next snapshot is fetched later"
+)
+UNREADABLE = (
+    "the snapshot of the origin cannot be read: it is damaged, or of a newer version of sockpqd. The next one is "
+    "fetched later"
+)
 
 
 class Phase(Enum):
@@ -88,6 +98,9 @@ class Puller:
         self._random = rng or random.Random()
         self._checkpoints: deque[Checkpoint] = deque(maxlen=CHECKPOINTS_KEPT)
         self._partial: _Partial | None = None           # a snapshot whose transfer broke
+        self._in_vain = 0           # snapshots that were fetched since the copy last had all,
+        self._why_in_vain = ""      # why the last of them was no use,
+        self._not_before = 0.0      # and when another may be asked for, monotonic seconds
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -295,6 +308,7 @@ class Puller:
         self.figures.executed = max(mark.executed, self.figures.executed)
         if mark.index < mark.executed:
             return
+        self._in_vain, self._not_before = 0, 0.0
         self.figures.caught_up_at = max(heard_at - mark.age_ms / 1000, self.figures.caught_up_at or float("-inf"))
         if mark.age_ms > AGE_S_MAX * 1000:
             raise OriginError(f"{_text(origin.address)} has not heard its leader for {mark.age_ms / 1000:.0f} s")
@@ -313,6 +327,8 @@ class Puller:
     async def _fetch(self, origin: OriginConnection) -> None:
         """Fetch a snapshot, or the rest of one, and install it."""
         partial = self._partial
+        if partial is None and (wait_s := self._not_before - self._monotonic()) > 0:
+            raise OriginError(self._why_in_vain)
         if partial is not None and self._monotonic() - partial.at > RESUMED_S_MAX:
             self._drop_partial()
             partial = None
@@ -345,8 +361,14 @@ class Puller:
         self._partial = None
         try:
             partial.close()
-            if not await self._mirror.install(partial.path, index, partial.hash):
+            installed = await self._mirror.install(partial.path, index, partial.hash)
+            if not installed and not self._mirror.active:
                 raise _NotLeading
+            wait_s = min(IN_VAIN_S * 2 ** min(self._in_vain, 10), IN_VAIN_S_MAX)
+            self._in_vain, self._not_before = self._in_vain + 1, self._monotonic() + wait_s
+            self._why_in_vain = SLOW if installed else UNREADABLE
+            if not installed:
+                raise OriginError(UNREADABLE)
             self.figures.snapshots += 1
         finally:
             partial.remove()

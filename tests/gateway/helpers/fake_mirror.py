@@ -22,6 +22,8 @@ class FakeMirror:
         self.offers: list[list[int]] = []       # the indexes of frames
         self.installed: list[int] = []
         self.refuses = False
+        self.damaged = False            # cannot read a snapshot,
+        self.unusable = 0               # of which so many came
 
     def position(self) -> MirrorPosition:
         """Implement cluster.api."""
@@ -42,6 +44,9 @@ class FakeMirror:
     async def install(self, path: Path, index: int, chain: bytes) -> bool:
         """Implement cluster.api."""
         if not self.active or self.refuses:
+            return False
+        if self.damaged:
+            self.unusable += 1
             return False
         self.machine.restore([path.read_bytes()])
         assert self.machine.index == index

@@ -29,6 +29,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(puller_module, "LEADS_LOOK_S", 0.001)
     monkeypatch.setattr(puller_module, "RETRY_S", 0.01)
     monkeypatch.setattr(puller_module, "RETRY_S_MAX", 0.02)
+    monkeypatch.setattr(puller_module, "IN_VAIN_S", 0.02, raising=False)
 
 
 class World:
@@ -60,6 +61,10 @@ class World:
             self.mirror, OriginSettings(servers, None, None, None), self.folder / "replica", time.monotonic,
             random.Random(1))
         self.puller.start()
+
+    def fetched(self) -> int:
+        """The number of snapshots that were given to the mirror."""
+        return self.mirror.unusable + len(self.mirror.installed)
 
     async def caught_up(self) -> None:
         """Wait until the mirror has what the first server has."""
@@ -180,6 +185,31 @@ def test_a_snapshot_is_fetched_only_when_no_server_has_the_entries(tmp_path: Pat
             await world.caught_up()
             assert world.mirror.installed == []
             await world.puller.stop()
+    with_world(test, tmp_path)
+
+
+@pytest.mark.parametrize(("damaged", "why"), [(False, "feed.keep_bytes"), (True, "cannot be read")])
+def test_snapshots_in_vain_are_fetched_less_and_less_often_and_said(
+    damaged: bool, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(puller_module, "IN_VAIN_S", 3600.0, raising=False)
+
+    async def test(world: World) -> None:
+        source = world.origin.cluster.feed
+        assert isinstance(source, FakeFeed)
+        source.lost = 1000                  # also what comes behind the snapshot
+        world.mirror.damaged = damaged
+        world.start()
+        async with asyncio.timeout(10.0):
+            await world.origin.until(lambda: why in world.puller.figures.problem or world.fetched() > 2)
+        await asyncio.sleep(0.1)
+        assert why in world.puller.figures.problem
+        assert world.fetched() == 1
+        world.puller._not_before = 0.0
+        world.mirror.damaged = False
+        source.lost = 0
+        await world.caught_up()
+        await world.origin.until(lambda: world.puller.figures.problem == "" and world.puller._in_vain == 0)
     with_world(test, tmp_path)
 
 

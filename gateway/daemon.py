@@ -41,7 +41,7 @@ from sockpqd.gateway.process.logs import Logs
 from sockpqd.gateway.process.memory_limit import hot_complaint, memory_mark_bytes
 from sockpqd.gateway.process.restarts import Restarts
 from sockpqd.gateway.process.systemd import ServiceManager, describe
-from sockpqd.gateway.replica import Puller, origin_settings
+from sockpqd.gateway.replica import Puller, settings_at_start
 from sockpqd.gateway.samples import FigureSampler
 from sockpqd.gateway.server.doors import Doors
 from sockpqd.gateway.server.hub import Hub
@@ -153,8 +153,8 @@ async def _run(
 
 
 def _pull(node: ClusterNode, config: Config) -> Puller | None:
-    """Begin to follow the origin, if this cluster is to be a replica. Raises ConfigError and OSError."""
-    origin = origin_settings(config.replica)
+    """Begin to follow the origin, if this cluster is to be a replica. Raises OSError."""
+    origin = settings_at_start(config.replica)
     if origin is None:
         return None
     puller = Puller(node.mirror, origin, Path(config.node.data_dir) / ORIGIN, asyncio.get_running_loop().time)

@@ -84,6 +84,7 @@ def main(
             return
         config = _config(config_file or check_file)
         if check_file is not None:
+            _check_origin(config)
             _check_disk(config)
             print(f"{check_file}: good; node {config.node.name} of {len(config.cluster.members)}")
         else:
@@ -134,13 +135,11 @@ def _config(file: Path | None) -> Config:
     from sockpqd.gateway.config import load
     from sockpqd.gateway.dev import alone
     from sockpqd.gateway.process.certificates import Certificates
-    from sockpqd.gateway.replica import origin_settings
 
     config = alone.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
     if config.tls is not None:
         Certificates(config.tls, config.node.name)
     users_of(config)
-    origin_settings(config.replica)
     return config
 
 
@@ -149,6 +148,13 @@ def _hashed(secret: str) -> str:
     from sockpqd.gateway.auth import scrypt
 
     return scrypt.hashed(secret).text
+
+
+def _check_origin(config: Config) -> None:
+    """Raise ConfigError if the files of [replica] cannot be used; a node that was promoted starts without them."""
+    from sockpqd.gateway.replica import origin_settings
+
+    origin_settings(config.replica)
 
 
 def _check_disk(config: Config) -> None:

@@ -4,6 +4,6 @@ Uses the interface of cluster and the configuration, nothing of this node's own 
 """
 
 from sockpqd.gateway.replica.puller import Phase, Puller, PullFigures
-from sockpqd.gateway.replica.settings import OriginSettings, origin_settings
+from sockpqd.gateway.replica.settings import OriginSettings, origin_settings, settings_at_start
 
-__all__ = ["OriginSettings", "Phase", "PullFigures", "Puller", "origin_settings"]
+__all__ = ["OriginSettings", "Phase", "PullFigures", "Puller", "origin_settings", "settings_at_start"]

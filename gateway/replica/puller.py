@@ -194,6 +194,8 @@ class Puller:
         """Connect to a server of the origin that was not asked: rather to one that does not lead. Raises OriginError.
         """
         self._become(Phase.CONNECTING)
+        if self._settings.problem:
+            raise OriginError(self._settings.problem)
         servers = [server for server in self._settings.servers if server not in asked]
         self._random.shuffle(servers)
         if self._partial is not None:

@@ -19,6 +19,7 @@ class OriginSettings(Struct, frozen=True):
     user: str | None
     secret_file: Path | None
     context: ssl.SSLContext | None      # None: without TLS, to servers of this machine
+    problem: str = ""                   # why they cannot be used, until the node is started again
 
     def secret(self) -> str:
         """Read the secret of the user. Raises OSError, and ValueError if the file holds no word."""
@@ -44,6 +45,17 @@ def origin_settings(section: ReplicaSection) -> OriginSettings | None:
             raise ConfigError(f"replica.secret_file: {secret_file} may be read or changed by others "
                               f"(mode {mode & 0o777:04o}); make it 0600 or 0400")
     return OriginSettings(servers, section.user, secret_file, _context(section.ca))
+
+
+def settings_at_start(section: ReplicaSection) -> OriginSettings | None:
+    """Like origin_settings(), but files that cannot be used are a problem of the settings.
+
+    A cluster that was promoted needs these files no longer, and a node does not know that before it has its log.
+    """
+    try:
+        return origin_settings(section)
+    except ConfigError as error:
+        return OriginSettings((), None, None, None, f"{error}; correct it, and start this node again")
 
 
 def _context(ca: str | None) -> ssl.SSLContext | None:

@@ -63,6 +63,16 @@ def test_a_copy_is_compared_promoted_and_its_origin_fenced(capsys: pytest.Captur
         code, _, errors = run(capsys, "--servers", replica.servers[0], "region", "promote", "--yes")
         assert (code, "No Replica" in errors) == (REFUSED, True)
 
+        config = replica.config_file("n1")      # a promoted node needs the files of [replica] no longer
+        text = config.read_text()
+        assert text.count("[replica]\n") == 1
+        config.write_text(text.replace("[replica]\n", '[replica]\nuser = "copy"\nsecret_file = "/gone"\n'))
+        replica.terminate("n1")
+        replica.restart("n1")
+        replica.wait_for_leader(PATIENCE_S)
+        with Client(replica.servers, timeout=PATIENCE_S) as client:
+            client.put("q", "still served")
+
 
 def test_nothing_is_promoted_without_a_question(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, errors = run(capsys, "--servers", "127.0.0.1:1", "region", "promote")

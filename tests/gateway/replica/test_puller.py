@@ -478,6 +478,16 @@ def test_a_user_logs_in_with_the_secret_of_a_file(tmp_path: Path) -> None:
     with_world(test, tmp_path)
 
 
+def test_settings_that_cannot_be_used_are_the_problem_of_a_replica(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        settings = OriginSettings((world.origin.address,), None, None, None, "replica.ca: no certificate")
+        world.puller = Puller(world.mirror, settings, tmp_path / "replica", time.monotonic)
+        world.puller.start()
+        await world.origin.until(lambda: "replica.ca: no certificate" in world.puller.figures.problem)
+        assert world.puller.figures.connections == 0
+    with_world(test, tmp_path)
+
+
 def test_the_feed_is_read_over_tls_from_servers_of_the_right_authority(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         address = await world.origin.server.start("127.0.0.1", 0, context=server_tls())

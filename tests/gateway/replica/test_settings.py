@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sockpqd.gateway.config import ConfigError, ReplicaSection
-from sockpqd.gateway.replica import origin_settings
+from sockpqd.gateway.replica import origin_settings, settings_at_start
 from tests.client.certificates import ca_file
 
 
@@ -42,3 +42,13 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         origin_settings(ReplicaSection("127.0.0.1:1", "copy", str(secret)))
     with pytest.raises(ConfigError, match=r"replica\.ca: .*no certificate in PEM"):
         origin_settings(ReplicaSection("127.0.0.1:1", ca=str(secret)))
+
+
+def test_a_node_starts_without_the_files_and_says_what_is_missing(tmp_path: Path) -> None:
+    assert settings_at_start(ReplicaSection()) is None
+    found = settings_at_start(ReplicaSection("127.0.0.1:1", "copy", str(tmp_path / "gone")))
+    assert found is not None
+    assert "replica.secret_file" in found.problem
+    usable = settings_at_start(ReplicaSection("127.0.0.1:1"))
+    assert usable is not None
+    assert usable.problem == ""

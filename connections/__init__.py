@@ -22,6 +22,7 @@ from sockpqd.connections.listener import Listener, open_sockets
 from sockpqd.connections.manager import ConnectionManager
 from sockpqd.connections.memory_account import Holder, MemoryAccount, held_bytes_max
 from sockpqd.connections.slots import ConnectionSlots, SlotKind, address_of
+from sockpqd.connections.tcp import set_up
 from sockpqd.connections.timeouts import ClientTimeouts, Expected, sweep_s
 
 __all__ = [
@@ -49,5 +50,6 @@ __all__ = [
     "held_bytes_max",
     "is_loopback",
     "open_sockets",
+    "set_up",
     "sweep_s",
 ]

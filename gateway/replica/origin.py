@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from types import TracebackType
 
+from sockpqd.connections import set_up
 from sockpqd.gateway.replica.settings import OriginSettings
 
 CONNECT_S = 10.0            # for TCP and TLS,
@@ -41,6 +42,7 @@ class OriginConnection:
                     server_hostname=host if settings.context is not None else None)
         except (OSError, TimeoutError) as error:
             raise OriginError(f"no connection ({_reason(error)})") from error
+        set_up(writer.get_extra_info("socket"))     # a snapshot may be waited for much longer than a host is away
         origin = cls(address, reader, writer)
         try:
             await origin._authenticate(settings)

@@ -15,6 +15,7 @@ from itertools import islice
 
 from sockpqd.cluster.api import Checkpoint, FeedRefusal, Frame
 from sockpqd.gateway.commands.context.client import Client, Services
+from sockpqd.gateway.commands.context.places import owner_of
 from sockpqd.gateway.commands.region.feeds import FeedSnapshot
 from sockpqd.gateway.limits import (
     FEED_LOOK_S,
@@ -148,18 +149,30 @@ def _piece(frames: Iterator[Frame]) -> tuple[int, bytes]:
 
 async def _snapshot(client: Client) -> None:
     """Write the state to a file, and stream it from there; the file is kept for a client that comes back for the rest.
+
+    It has a place for as long as it is written and read, as it takes room on the disk.
     """
-    hub = client.hub
-    await hub.exports.acquire()
-    export = asyncio.ensure_future(_export(hub))
-    try:
-        found = await asyncio.shield(export)
-    except OSError as error:
-        log.warning("CLUSTER FEED SNAPSHOT for %s failed: %s. Make room on the disk of node.data_dir.",
-                    client.link.peer, error)
+    hub, owner = client.hub, owner_of(client.guard.user, client.link.peer)
+    if not hub.exported.take(owner):
         client.say(responses.BUSY)
         return
-    await _stream(client, found, 0)
+    export: asyncio.Future[FeedSnapshot] | None = None
+    try:
+        await hub.exports.acquire()
+        export = asyncio.ensure_future(_export(hub))
+        try:
+            found = await asyncio.shield(export)
+        except OSError as error:
+            log.warning("CLUSTER FEED SNAPSHOT for %s failed: %s. Make room on the disk of node.data_dir.",
+                        client.link.peer, error)
+            client.say(responses.BUSY)
+            return
+        await _stream(client, found, 0)
+    finally:
+        if export is None or export.done():
+            hub.exported.leave(owner)
+        else:                               # the client is gone; the export cannot be stopped
+            export.add_done_callback(lambda _: hub.exported.leave(owner))
 
 
 async def _export(hub: Services) -> FeedSnapshot:
@@ -176,11 +189,17 @@ async def _export(hub: Services) -> FeedSnapshot:
 
 
 async def _continue(client: Client, index: int, offset: int) -> None:
-    found = client.hub.feeds.snapshot
+    found, places = client.hub.feeds.snapshot, client.hub.exported
+    owner = owner_of(client.guard.user, client.link.peer)
     if found is None or found.index != index or offset > found.size:
         client.say(responses.TOO_OLD)
+    elif not places.take(owner):
+        client.say(responses.BUSY)
     else:
-        await _stream(client, found, offset)
+        try:
+            await _stream(client, found, offset)
+        finally:
+            places.leave(owner)
 
 
 async def _stream(client: Client, found: FeedSnapshot, offset: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,7 @@ import trustme
 from sockpqd.gateway.commands.region import feed as feed_command
 from sockpqd.gateway.replica import OriginSettings, Phase, Puller
 from sockpqd.gateway.replica import puller as puller_module
+from sockpqd.gateway.replica.origin import OriginConnection
 from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.fake_cluster import FakeFeed
 from tests.gateway.helpers.fake_mirror import FakeMirror
@@ -475,6 +477,16 @@ def test_a_user_logs_in_with_the_secret_of_a_file(tmp_path: Path) -> None:
         await world.origin.until(lambda: "holds no secret" in world.puller.figures.problem)
         secret_file.write_text("wrong\n")
         await world.origin.until(lambda: "refuses the user copy: 403 Forbidden" in world.puller.figures.problem)
+    with_world(test, tmp_path)
+
+
+def test_a_server_whose_host_vanishes_is_noticed_by_the_kernel(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        settings = OriginSettings((world.origin.address,), None, None, None)
+        async with await OriginConnection.connect(world.origin.address, settings) as origin:
+            connected = origin._writer.get_extra_info("socket")
+            assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
     with_world(test, tmp_path)
 
 

@@ -10,10 +10,11 @@ import pytest
 from sockpqd.cluster.api import Checkpoint, Frame
 from sockpqd.core import Machine, decode_entry
 from sockpqd.gateway.commands.region import feed as feed_command
-from sockpqd.gateway.limits import FEEDS_MAX, STREAM_PIECE_BYTES
+from sockpqd.gateway.limits import EXPORTED_MAX, FEEDS_MAX, STREAM_PIECE_BYTES
 from sockpqd.gateway.replica.feed_stream import FeedStream, Mark
 from tests.gateway.helpers.fake_cluster import FakeFeed
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, with_gateway
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -222,4 +223,37 @@ def test_the_rest_of_a_snapshot_is_the_same_although_the_state_has_changed(
         assert head == b"200 OK %d %b %d" % (index, b"ab" * 16, len(whole) - len(got))
         assert got + data == whole
         assert await gateway.talk(b"CLUSTER FEED SNAPSHOT %d 0\r\n" % (index + 1)) == b"409 Too Old\r\n"
+    with_gateway(test, folder=tmp_path / "exports")
+
+
+def test_snapshots_of_a_client_have_their_places_like_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sockpqd.gateway.commands.region.feeds.STREAM_PIECE_BYTES", 1000)
+
+    async def test(gateway: MemoryGateway) -> None:
+        gateway.hub.empty_export_dir()
+        for _ in range(5):
+            await gateway.talk(b"PUT q 0 100000\r\n" + bytes(100_000))
+        places = gateway.hub.exported
+        for number in range(EXPORTED_MAX):
+            assert places.take(f"other {number}")
+        line = b"CLUSTER FEED SNAPSHOT\r\nPING\r\n"
+        assert await gateway.talk(line) == b"503 Busy\r\n200 OK\r\n"
+        places.leave("other 0")
+        assert (await gateway.talk(b"CLUSTER FEED SNAPSHOT\r\n")).startswith(b"200 OK ")
+        async with asyncio.timeout(PATIENCE_S):
+            while places.taken == EXPORTED_MAX:     # until it is sent
+                await asyncio.sleep(0)
+        client = gateway.connect()
+        client.transport.stuck = True
+        client.send(b"CLUSTER FEED SNAPSHOT\r\n")
+        await gateway.settle()
+        assert places.taken == EXPORTED_MAX, "it is being read"
+        assert await gateway.talk(line) == b"503 Busy\r\n200 OK\r\n"
+        rest = b"CLUSTER FEED SNAPSHOT %d 0\r\nPING\r\n" % gateway.cluster.machine.index
+        assert await gateway.talk(rest) == b"503 Busy\r\n200 OK\r\n"
+        client.vanish()
+        await gateway.settle()
+        assert places.taken == EXPORTED_MAX - 1
     with_gateway(test, folder=tmp_path / "exports")

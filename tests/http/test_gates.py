@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from sockpq_http.access.peer import STATE, Peer
 from sockpq_http.access.users import UserLimits, Users
 from sockpq_http.problems.problem import Problem
 from sockpq_http.routes.takes import _handed
-from sockpq_http.server.account import Account
+from sockpq_http.server.account import ANSWERS_DIVISOR, Account, Body
 from sockpq_http.server.gates import LARGE_BYTES, PIECE_BYTES, AnswerGate, BodyGate, UserGate
 from sockpq_http.server.metrics import Metrics
 from starlette.types import Message, Receive, Scope, Send
@@ -24,9 +26,13 @@ from starlette.types import Message, Receive, Scope, Send
 class Exchange:
     """A request that comes in these pieces, and its answer."""
 
-    def __init__(self, pieces: Iterable[bytes], **headers: str) -> None:
+    def __init__(self, pieces: Iterable[bytes], *, known: bool = False, **headers: str) -> None:
+        """`known`: its connection is a user's."""
+        peer = Peer()
+        peer.known = known
         self.scope: Scope = {
             "type": "http", "path": "/v1/jobs", "headers": [(k.encode(), v.encode()) for k, v in headers.items()],
+            "state": {STATE: peer},
         }
         self._pieces = [*pieces]
         self.status = 0
@@ -96,6 +102,119 @@ def test_bodies_share_an_account_that_is_cleared() -> None:
     assert asyncio.run(run()) == [200, 503, 200]
 
 
+MEMORY = 16 * PIECE_BYTES
+MOST = MEMORY - MEMORY // ANSWERS_DIVISOR       # of all bodies
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def filled(*, known: bool, whole: bool = False) -> AsyncIterator[tuple[BodyGate, Account, Exchange]]:
+    """A gate whose memory one body fills as far as bodies may, with the request of that body.
+
+    `known`: it is a user's; `whole`: it waits for its turn, behind another one.
+    """
+    release = asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        message = await receive()
+        if len(message["body"]) > LARGE_BYTES:
+            await release.wait()
+        await send({"type": "http.response.start", "status": 200})
+
+    account = Account(MEMORY, Metrics())
+    one = BodyGate(app, account, MEMORY, 3600)
+    before = 2 * PIECE_BYTES if whole else 0
+    filling = Exchange([b"s" * PIECE_BYTES] * ((MOST - before) // PIECE_BYTES) + [b""] * whole, known=known)
+    tasks = [asyncio.create_task(passed(Exchange([b"f" * before, b""], known=True), one))]
+    await turns()
+    tasks.append(asyncio.create_task(passed(filling, one)))
+    await turns()
+    assert not account.has_room(1)
+    yield one, account, filling
+    release.set()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert account.has_room(MOST)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=("arriving", "waiting for its turn"))
+@pytest.mark.parametrize("known", [False, True], ids=("small", "user"))
+def test_a_body_of_a_stranger_makes_room_for_users_and_for_small_bodies(known: bool, whole: bool) -> None:
+    async def run() -> None:
+        async with filled(known=False, whole=whole) as (one, account, stranger):
+            length = MOST // 2 if known else 5
+            other = Exchange([b"other"], known=known, **{"content-length": str(length)})
+            task = asyncio.create_task(passed(other, one))
+            await turns()
+            assert (stranger.status, json.loads(stranger.body)["reason"]) == (503, "Busy")
+            assert other.status == 0                # the rest of it is awaited
+            assert account.has_room(PIECE_BYTES)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_the_largest_body_of_a_stranger_makes_room_first() -> None:
+    account, refused = Account(16, Metrics()), list[str]()
+    with ExitStack() as stack:
+        for name, size in (("small", 2), ("large", 6), ("middle", 4)):
+            body = Body(known=False)
+            stack.enter_context(account.arriving(body, partial(refused.append, name)))
+            assert account.hold(body, size)
+        assert account.hold(Body(known=True), 3, first=True)
+        assert refused == ["large"]
+
+
+def test_a_large_body_of_a_stranger_makes_nobody_leave() -> None:
+    async def run() -> None:
+        async with filled(known=False) as (one, _, stranger):
+            for headers in ({"content-length": str(LARGE_BYTES + 1)}, {}):
+                assert (await passed(Exchange([b"x"], **headers), one)).status == 503
+            await turns()
+            assert stranger.status == 0
+
+    asyncio.run(run())
+
+
+def test_a_body_of_a_user_makes_no_room_for_another_one() -> None:
+    async def run() -> None:
+        async with filled(known=True) as (one, _, user):
+            assert (await passed(Exchange([b"x", b""], known=True), one)).status == 503
+            assert (await passed(Exchange([b""]), one)).status == 200       # without a body
+            await turns()
+            assert user.status == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("known", [False, True], ids=("stranger", "user"))
+def test_bodies_that_fill_the_memory_cut_off_no_reader(known: bool) -> None:
+    async def run() -> None:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.body", "body": b"x" * 2 * PIECE_BYTES})
+
+        async with filled(known=known) as (_, account, filling):
+            readers = [Reader(0) for _ in range(2 if known else 3)]
+            tasks = [
+                asyncio.create_task(AnswerGate(app, account)(reader.scope, reader.receive, reader.send))
+                for reader in readers
+            ]
+            await turns()
+            assert not any(reader.cut_off.is_set() for reader in readers)
+            assert filling.status == (0 if known else 503)
+            for reader in readers:
+                reader.cut_off.set()
+            await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+
 def test_large_bodies_take_turns_and_small_ones_overtake_them() -> None:
     async def run() -> list[int]:
         release, begun = asyncio.Event(), []
@@ -130,10 +249,6 @@ def test_after_a_large_body_others_get_on_for_as_long_as_it_took() -> None:
             nonlocal begun, now
             begun += 1
             now += 0.25
-
-        async def turns() -> None:
-            for _ in range(20):
-                await asyncio.sleep(0)
 
         one = gate(slow, bytes_max=1 << 20, all_bytes_max=1 << 20)
         exchanges = [Exchange([b"a" * (LARGE_BYTES + 1), b""]) for _ in range(2)]
@@ -203,7 +318,7 @@ def test_large_answers_share_the_account_and_who_has_read_nothing_for_longest_is
         assert not account.has_room(3 * PIECE_BYTES + 1)
         second.cut_off.set()
         await second_task
-        assert account.has_room(6 * PIECE_BYTES)
+        assert account.has_room(6 * PIECE_BYTES - 6 * PIECE_BYTES // ANSWERS_DIVISOR)
 
     asyncio.run(run())
 

@@ -12,17 +12,26 @@ STATE = "peer"          # its name in the state of a request
 
 
 class Peer:
-    """One client. `address`: what shares places and turns; `gone` becomes True when it has hung up."""
+    """One client. `address`: what shares places and turns; `gone` becomes True when it has hung up.
+
+    `known`: a request of it was a user's; until then it is a stranger.
+    """
 
     def __init__(
         self, address: str = "", recognise: Callable[[], None] | None = None, cut: Callable[[], None] | None = None,
     ) -> None:
         """`recognise` is called when a request of it was a user's, `cut` to end its connection as memory is short."""
         self.address = address
-        self.recognise = recognise or _nothing
         self.cut = cut or _nothing
         self.gone = False
+        self.known = False
+        self._recognise = recognise or _nothing
         self._when_gone: dict[Callable[[], None], None] = {}
+
+    def recognise(self) -> None:
+        """Take note that a request of it was a user's."""
+        self.known = True
+        self._recognise()
 
     def when_gone(self, call: Callable[[], None]) -> None:
         """Call this once when the client hangs up; at once if it has."""
@@ -38,7 +47,7 @@ class Peer:
     def leave(self) -> None:
         """Take note that the client has hung up."""
         self.gone = True
-        self.recognise = self.cut = _nothing        # they refer to a connection
+        self._recognise = self.cut = _nothing       # they refer to a connection
         calls, self._when_gone = self._when_gone, {}
         for call in calls:
             call()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,7 +15,7 @@ from sockpq_http.access.turns import HungUp
 from sockpq_http.access.users import Users
 from sockpq_http.problems.errors import AGAIN
 from sockpq_http.problems.problem import Problem
-from sockpq_http.server.account import Account
+from sockpq_http.server.account import Account, Body
 
 API = "/v1/"
 LARGE_BYTES = 65_536        # a body above it takes milliseconds to read
@@ -55,63 +56,80 @@ class BodyGate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = bytearray()
-        held = 0
+        data = bytearray()
+        body = Body(known=peer_of(scope).known)
         try:
             try:
-                whole = await self._read(scope, receive, body)
+                whole = await self._arrive(scope, receive, body, data)
             except Problem as problem:
+                data.clear()
                 await problem.answer()(scope, receive, send)
                 return
-            finally:
-                held = len(body)
-            if whole and held > LARGE_BYTES:
-                await self._in_turn(scope, body, receive, send)
+            if whole and len(data) > LARGE_BYTES:
+                await self._in_turn(scope, data, receive, send)
             elif whole:
-                await self._app(scope, _again(body, receive), send)
+                await self._app(scope, _again(data, receive), send)
         finally:
-            self._account.hold(-held)
+            self._account.release(body)
 
-    async def _in_turn(self, scope: Scope, body: bytearray, receive: Receive, send: Send) -> None:
-        """Pass a request with a large body on, when it is its turn: to read one takes long, and holds up all others.
+    async def _in_turn(self, scope: Scope, data: bytearray, receive: Receive, send: Send) -> None:
+        """Pass a request with a large body on in its turn, which it has already: to read one takes long, and holds up
+        all others.
 
         The next one begins after as long a rest, in which the others get on; and after TURN_S in any case.
         """
         loop = asyncio.get_running_loop()
-        await self._turns.acquire()
         begun = loop.time()
         turn = loop.call_later(TURN_S, self._turns.release)     # it may wait for a job
         try:
-            await self._app(scope, _again(body, receive), send)
+            await self._app(scope, _again(data, receive), send)
         finally:
             ended = loop.time()
             if turn.when() > ended:
                 turn.cancel()
                 loop.call_at(ended + (ended - begun), self._turns.release)
 
-    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
-        """Read into `body`; returns False when the client hangs up. Raises Problem."""
+    async def _arrive(self, scope: Scope, receive: Receive, body: Body, data: bytearray) -> bool:
+        """Read a body into `data`, and if it is large wait for its turn; returns False when the client hangs up.
+
+        Raises Problem.
+        """
         length = header(scope, b"content-length")
-        if length is not None and length.isdigit() and int(length) > self._bytes_max:
+        declared = int(length) if length is not None and length.isdigit() else None
+        if declared is not None and declared > self._bytes_max:
             raise self._too_large()
         try:
-            async with asyncio.timeout(self._timeout_s):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
+            async with asyncio.timeout(self._timeout_s) as limit:
+                with self._account.arriving(body, partial(_reschedule, limit, 0.0)):
+                    if not await self._read(receive, body, data, declared):
                         return False
-                    piece = message.get("body", b"")
-                    if len(body) + len(piece) > self._bytes_max:
-                        raise self._too_large()
-                    if not self._account.has_room(len(piece)):
-                        raise Problem(503, "too many bytes of requests and answers are in progress", "busy", code=503,
-                                      reason="Busy", headers={**AGAIN, **CLOSE})
-                    body += piece
-                    self._account.hold(len(piece))
-                    if not message.get("more_body", False):
-                        return True
+                    if len(data) > LARGE_BYTES:
+                        _reschedule(limit, None)
+                        await self._turns.acquire()
+                        if body.refused:
+                            self._turns.release()
+                            raise _busy()
+                    return True
         except TimeoutError:
-            raise Problem(408, "the body did not come in time", headers=CLOSE) from None
+            raise (_busy() if body.refused else Problem(408, "the body did not come in time", headers=CLOSE)) from None
+
+    async def _read(self, receive: Receive, body: Body, data: bytearray, declared: int | None) -> bool:
+        """Read a body of the declared length into `data`; returns False when the client hangs up. Raises Problem."""
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return False
+            piece = message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(data) + len(piece) > self._bytes_max:
+                raise self._too_large()
+            size = declared if declared is not None or more else len(data) + len(piece)
+            first = body.known or (size is not None and size <= LARGE_BYTES)        # a small one is soon executed
+            if body.refused or not self._account.hold(body, len(piece), first=first):
+                raise _busy()
+            data += piece
+            if not more:
+                return True
 
     def _too_large(self) -> Problem:
         return Problem(413, f"the body has more than {self._bytes_max} bytes", "data-too-large", code=413,
@@ -210,3 +228,14 @@ def _again(body: bytearray, receive: Receive) -> Receive:
         return {"type": "http.request", "body": data, "more_body": False}
 
     return receiving
+
+
+def _busy() -> Problem:
+    return Problem(503, "too many bytes of requests and answers are in progress", "busy", code=503, reason="Busy",
+                   headers={**AGAIN, **CLOSE})
+
+
+def _reschedule(limit: asyncio.Timeout, when: float | None) -> None:
+    """Let a timeout expire at this time of the loop, None: never; unless it does just now."""
+    if not limit.expired():
+        limit.reschedule(when)

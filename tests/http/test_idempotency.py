@@ -43,6 +43,28 @@ def test_a_put_is_remembered_after_its_job_has_ended(web: httpx.Client) -> None:
     assert take(web, "mail") == []
 
 
+def test_a_put_that_has_found_a_job_is_executed_once_too(web: httpx.Client) -> None:
+    """Nothing is put by the repetition, although no job bears its key any more."""
+    put(web, "mail", text="1", key="a")
+    job = {"text": "2", "key": "a", "on_duplicate": "ignore"}
+    assert keyed(web, "POST", "/v1/queues/mail/jobs", "k", job).json()["outcome"] == "exists"
+    (found,) = take(web, "mail")
+    web.post(f"/v1/jobs/{found['id']}/done")
+    again = keyed(web, "POST", "/v1/queues/mail/jobs", "k", job)
+    assert (again.status_code, again.json(), again.headers["idempotency-replayed"]) == (201, {"replayed": True}, "true")
+    assert take(web, "mail") == []
+    assert keyed(web, "POST", "/v1/queues/mail/jobs", "k", {**job, "text": "3"}).status_code == 422
+
+
+def test_a_put_that_was_dropped_is_executed_once_too(web: httpx.Client) -> None:
+    """Its item has ended when it is put; when it is repeated that is there again."""
+    job = {"text": "too late", "after": ["album"], "when": "failed"}
+    assert keyed(web, "POST", "/v1/queues/mail/jobs", "k", job).json()["outcome"] == "dropped"
+    put(web, "mail", text="x", item="album")
+    assert keyed(web, "POST", "/v1/queues/mail/jobs", "k", job).json() == {"replayed": True}
+    assert len(web.get("/v1/queues/mail/jobs", params={"state": "delayed"}).json()["jobs"]) == 0
+
+
 def test_many_jobs_are_put_together_and_once(web: httpx.Client) -> None:
     jobs = {"jobs": [{"text": "1"}, {"text": "2"}]}
     first = keyed(web, "POST", "/v1/queues/mail/jobs", "k", jobs)

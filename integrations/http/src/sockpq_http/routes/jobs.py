@@ -140,9 +140,13 @@ async def _put_one(caller: Caller, queue: str, arguments: dict[str, Any], key: s
         return answer(stored_view(await caller.client.put(queue, **arguments), caller.client.id_text), 201)
     if "dedup" in arguments:
         raise Problem(400, "dedup and an Idempotency-Key are two ways to say the same: choose one", "not-valid")
+    if arguments.get("on_duplicate") == "ignore" or arguments.get("when") == "failed":
+        # DEDUP does not remember a put that adds no job: the repetition would add one
+        once = await caller.execute(key, "put", queue, **arguments)
+        return replay(StoredView, 201) if once is BEFORE else answer(stored_view(once, caller.client.id_text), 201)
     arguments["number"] = True          # so that the answer to a repetition has it, too
     stored = await caller.put_once(key, queue, arguments)
-    if stored.outcome == "exists" and arguments.get("on_duplicate") != "ignore":
+    if stored.outcome == "exists":
         view = stored_view(stored._replace(outcome="new"), caller.client.id_text)
         view.replayed = True
         return answer(view, 201, REPLAYED_HEADER)

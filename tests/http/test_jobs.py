@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from base64 import b64decode, b64encode
 from typing import Any
 
 import httpx
 from sockpq import Client
 from sockpq.testing import Server
+from sockpq_http.server.app import application
+from sockpq_http.values.patterns import WORDS
 
 
 def put(web: httpx.Client, queue: str, **job: Any) -> dict[str, Any]:
@@ -193,3 +197,33 @@ def test_what_is_wrong_is_named(web: httpx.Client) -> None:
         answer = web.request(method, path)
         assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert web.get("/v1/totals").json()["jobs"] == 0
+
+
+def test_a_path_without_a_method_names_others(web: httpx.Client) -> None:
+    answer = web.get("/v1/queues/mail")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE")
+    assert answer.json()["detail"] == (
+        "there is no GET here, only DELETE; but there is GET of /v1/queues/{queue}/config, /v1/queues/{queue}/jobs, "
+        "/v1/queues/{queue}/stats"
+    )
+    answer = web.put("/v1/queues")
+    assert (answer.headers["allow"], answer.json()["detail"]) == ("GET, POST", "there is no PUT here, only GET, POST")
+    assert (web.post("/healthz").status_code, web.post("/healthz").headers["allow"]) == (405, "GET")
+
+
+def test_a_text_of_another_form_is_refused_in_words(web: httpx.Client) -> None:
+    """Also where the pattern is a parameter's, whose error the framework makes."""
+    asked = [
+        web.get("/v1/queues/@b/stats"), web.post("/v1/queues", json={"name": "a b"}), web.get("/v1/jobs/x"),
+        web.get("/v1/queues/q/places/x"), web.get("/v1/queues/q/keys/a b"), web.get("/v1/events?type=PUT&after=x"),
+        web.delete("/v1/topics/t/bindings", params={"queue": "q", "pattern": "a b"}),
+        web.post("/v1/jobs/1/bury", json={"reason": "a b"}),
+    ]
+    found = {answer.json()["errors"][0]["detail"] for answer in asked}
+    assert found == set(WORDS.values())
+    assert asked[0].json()["detail"].startswith("path.queue: a name is 1 to 255 of ")
+
+
+def test_each_pattern_has_words() -> None:
+    patterns = set(re.findall(r'"pattern": ?("(?:[^"\\]|\\.)*")', application().state.document))
+    assert {json.loads(pattern) for pattern in patterns} == WORDS.keys()

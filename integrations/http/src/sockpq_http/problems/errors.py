@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from sockpq_http.limits import RETRY_S
 from sockpq_http.problems.problem import Problem
+from sockpq_http.values.patterns import WORDS
 
 SHOWN_MAX = 20          # wrong values that a problem has
 AGAIN = {"retry-after": str(RETRY_S)}
@@ -73,7 +74,7 @@ def headers_of(status: int) -> Mapping[str, str]:
 
 def problem_of_values(errors: Iterable[Mapping[str, Any]]) -> Problem:
     """Return the problem of values that are not valid, from the errors of pydantic."""
-    found = [{"pointer": _pointer(error.get("loc", ())), "detail": str(error.get("msg", "not valid"))[:500]}
+    found = [{"pointer": _pointer(error.get("loc", ())), "detail": _detail(str(error.get("msg", "not valid")))}
              for error in islice(errors, SHOWN_MAX)]
     first = found[0] if found else {"pointer": "", "detail": "the request is not valid"}
     where = f"{first['pointer']}: " if first["pointer"] else ""
@@ -81,8 +82,21 @@ def problem_of_values(errors: Iterable[Mapping[str, Any]]) -> Problem:
 
 
 def problem_of_http(error: HTTPException) -> Problem:
-    """Return the problem that an error of the framework is: no such path, no such method, no JSON."""
+    """Return the problem that an error of the framework is: no such path, no JSON."""
     return Problem(error.status_code, str(error.detail), headers=error.headers)
+
+
+def no_such_method(method: str, allowed: Iterable[str], below: Iterable[str]) -> Problem:
+    """Return the problem of a path without this method; `below`: the paths one level deeper that have it."""
+    others, deeper = ", ".join(sorted(allowed)), ", ".join(sorted(below))
+    detail = f"there is no {method} here, only {others}" + (f"; but there is {method} of {deeper}" if deeper else "")
+    return Problem(405, detail, headers={"allow": others})
+
+
+def _detail(message: str) -> str:
+    """Return what is wrong with a value, in words: pydantic shows the pattern that a text does not match."""
+    pattern = message.removeprefix("String should match pattern '").removesuffix("'")
+    return WORDS.get(pattern, message)[:500]
 
 
 def _pointer(place: Iterable[Any]) -> str:

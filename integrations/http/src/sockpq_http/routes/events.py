@@ -18,8 +18,8 @@ from sockpq_http.limits import QUIET_S
 from sockpq_http.problems.errors import problem_of
 from sockpq_http.values import bodies
 from sockpq_http.values.ids import Shown
+from sockpq_http.values.patterns import EVENT
 
-SEQ = r"^[0-9]{1,18}$"
 NAMES_MAX = 1000
 
 Types = Annotated[list[EventType], Query(
@@ -28,7 +28,7 @@ Types = Annotated[list[EventType], Query(
 Names = Annotated[list[str] | None, Query(
     alias="name", max_length=NAMES_MAX, description="Of queues, items and so on; one that ends in * is a prefix."
 )]
-After = Annotated[str | None, Query(pattern=SEQ, description="Begin after the event of this number.")]
+After = Annotated[str | None, Query(pattern=EVENT, description="Begin after the event of this number.")]
 LastEventId = Annotated[str | None, Header(
     alias="Last-Event-ID", max_length=100, description="As browsers send it when they connect again."
 )]
@@ -44,7 +44,7 @@ async def events(
 
     An event `lost` says that events between two numbers may have been missed: read the state again.
     """
-    begin = last_event_id if last_event_id is not None and re.fullmatch(SEQ, last_event_id) else after
+    begin = last_event_id if last_event_id is not None and re.fullmatch(EVENT, last_event_id) else after
     heard = caller.client.events(types, names, after=None if begin is None else int(begin))
     await heard.open()
     return StreamingResponse(

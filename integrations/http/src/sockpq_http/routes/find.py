@@ -13,7 +13,7 @@ from sockpq_http.exchange.views import JobView, found_view
 from sockpq_http.limits import FOUND_JOBS_MAX
 from sockpq_http.problems.problem import Problem
 from sockpq_http.values.model import Model, View
-from sockpq_http.values.names import NAME
+from sockpq_http.values.patterns import NAME
 from sockpq_http.values.times import MomentText
 
 State = Literal["ready", "delayed", "running", "dead", "buried", "done", "cancelled", "expired"]

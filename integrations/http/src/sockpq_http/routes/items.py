@@ -14,7 +14,8 @@ from sockpq_http.idempotency.key import Key
 from sockpq_http.idempotency.marker import Item as ItemName
 from sockpq_http.routes.queues import Prefix
 from sockpq_http.values.model import Model, Replayable, View
-from sockpq_http.values.names import NAME, WORD, Item
+from sockpq_http.values.names import Item
+from sockpq_http.values.patterns import NAME, WORD
 from sockpq_http.values.times import Span
 
 

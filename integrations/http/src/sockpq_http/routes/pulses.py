@@ -16,7 +16,8 @@ from sockpq_http.values import bodies
 from sockpq_http.values.bodies import Body, BodyView
 from sockpq_http.values.ids import Id
 from sockpq_http.values.model import Model, View
-from sockpq_http.values.names import NAME, WORD, Pulse
+from sockpq_http.values.names import Pulse
+from sockpq_http.values.patterns import NAME, WORD
 from sockpq_http.values.times import Span
 
 

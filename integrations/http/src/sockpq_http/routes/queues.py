@@ -17,7 +17,8 @@ from sockpq_http.routes.running import changed_answer
 from sockpq_http.routes.takes import Then
 from sockpq_http.values.ids import Seq
 from sockpq_http.values.model import Model, View
-from sockpq_http.values.names import NAME, Queue
+from sockpq_http.values.names import Queue
+from sockpq_http.values.patterns import NAME
 from sockpq_http.values.times import Span
 
 LIMIT = Field(default=None, ge=0, le=2**31 - 1)

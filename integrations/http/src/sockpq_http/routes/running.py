@@ -27,7 +27,8 @@ from sockpq_http.values import times
 from sockpq_http.values.bodies import Body
 from sockpq_http.values.ids import Id
 from sockpq_http.values.model import Model, View
-from sockpq_http.values.names import WORD, JobId
+from sockpq_http.values.names import JobId
+from sockpq_http.values.patterns import WORD
 from sockpq_http.values.times import Moment, Span
 
 REASON = Field(default=None, pattern=WORD, description="Why, in a word; it is kept with the job, or logged.")

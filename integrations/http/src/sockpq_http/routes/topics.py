@@ -13,16 +13,15 @@ from sockpq_http.routes.queues import Prefix
 from sockpq_http.routes.running import changed_answer
 from sockpq_http.values.bodies import Body
 from sockpq_http.values.model import Model, View
-from sockpq_http.values.names import NAME, Channel, Topic
-
-PATTERN = r"^[A-Za-z0-9_.:@#*-]{1,255}$"
+from sockpq_http.values.names import Channel, Topic
+from sockpq_http.values.patterns import NAME, ROUTING
 
 
 class Bind(Model):
     """A queue that gets the jobs of a topic."""
 
     queue: str = Field(pattern=NAME)
-    pattern: str | None = Field(default=None, pattern=PATTERN, description="Only jobs whose routing key matches.")
+    pattern: str | None = Field(default=None, pattern=ROUTING, description="Only jobs whose routing key matches.")
 
 
 class BindingView(View):
@@ -63,7 +62,7 @@ async def bind(caller: Calling, topic: Topic, binding: Bind) -> Response:
 
 async def unbind(
     caller: Calling, topic: Topic, queue: Annotated[str, Query(pattern=NAME)],
-    pattern: Annotated[str | None, Query(pattern=PATTERN)] = None,
+    pattern: Annotated[str | None, Query(pattern=ROUTING)] = None,
 ) -> Response:
     """Undo a binding."""
     await caller.client.topic_unbind(topic, queue, pattern)

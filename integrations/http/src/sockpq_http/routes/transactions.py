@@ -21,7 +21,7 @@ from sockpq_http.routes.running import Bury, Change, Done, Later, Move, Touch, c
 from sockpq_http.values import times
 from sockpq_http.values.ids import Id, Seq, Shown
 from sockpq_http.values.model import Model, Replayable, View
-from sockpq_http.values.names import KEY, NAME
+from sockpq_http.values.patterns import KEY, NAME
 from sockpq_http.values.puts import PutJob
 from sockpq_http.values.times import Time
 

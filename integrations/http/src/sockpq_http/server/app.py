@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import sockpq
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from sockpq.aio import Client
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -23,7 +24,7 @@ from sockpq_http.exchange.caller import refuse_key
 from sockpq_http.exchange.decoding import DecodingRoute
 from sockpq_http.exchange.rates import Rates
 from sockpq_http.idempotency.marker import Markers
-from sockpq_http.problems.errors import problem_of, problem_of_http, problem_of_values
+from sockpq_http.problems.errors import no_such_method, problem_of, problem_of_http, problem_of_values
 from sockpq_http.problems.problem import Problem
 from sockpq_http.routes.table import ROUTES, Route
 from sockpq_http.server.account import Account
@@ -144,10 +145,15 @@ def _handle_errors(app: FastAPI) -> None:
 
         app.add_exception_handler(kind, answer)
 
+    async def of_framework(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        problem = _of_method(app, request, error) if error.status_code == 405 else problem_of_http(error)
+        return problem.answer()
+
     handle(Problem, _itself)
     handle(sockpq.SockpqError, _of_client)
     handle(RequestValidationError, _of_values)
-    handle(HTTPException, _of_framework)
+    app.add_exception_handler(HTTPException, of_framework)
     handle(UnicodeError, lambda _: Problem(400, "a text has half of a character: UTF-8 cannot encode it", "not-valid"))
     handle(Exception, lambda _: Problem(500, "this program failed: its log says how"))
 
@@ -167,6 +173,15 @@ def _of_values(error: Exception) -> Problem:
     return problem_of_values(error.errors())
 
 
-def _of_framework(error: Exception) -> Problem:
-    assert isinstance(error, HTTPException)
-    return problem_of_http(error)
+def _of_method(app: FastAPI, request: Request, error: HTTPException) -> Problem:
+    routes = [(route, route.methods or set()) for route in app.routes if isinstance(route, APIRoute)]
+    here = [(route.path, methods) for route, methods in routes if route.path_regex.match(request.scope["path"])]
+    if not here:
+        return problem_of_http(error)           # a page that is no part of the API
+    parents = {path for path, _ in here}
+    below = {route.path for route, methods in routes if request.method in methods and _parent(route.path) in parents}
+    return no_such_method(request.method, {method for _, methods in here for method in methods}, below)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -10,8 +10,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-ID = r"^([a-z0-9_-]{1,32}[.])?[0-9]{1,19}$"
-SEQ = r"^[0-9]{1,19}$"
+from sockpq_http.values.patterns import ID, SEQ
 
 Id = Annotated[str, StringConstraints(pattern=ID)]
 Seq = Annotated[str, StringConstraints(pattern=SEQ)]

@@ -9,11 +9,7 @@ from typing import Annotated
 
 from fastapi import Path
 
-from sockpq_http.values.ids import ID, SEQ
-
-NAME = r"^[A-Za-z0-9_.+;$()][A-Za-z0-9_.+;$():@-]{0,254}$"
-KEY = r"^[A-Za-z0-9_.:-]{1,128}$"
-WORD = r"^[A-Za-z0-9_.:-]{1,64}$"
+from sockpq_http.values.patterns import ID, KEY, NAME, SEQ
 
 Queue = Annotated[str, Path(pattern=NAME, description="The name of the queue.")]
 Item = Annotated[str, Path(pattern=NAME, description="The name of the item.")]

@@ -444,7 +444,10 @@ class Cluster(Protocol):
         """
 
     def state_hash(self) -> tuple[int, bytes]:
-        """CLUSTER HASH: the index of the last executed entry and a hash of the log and its replies up to it."""
+        """CLUSTER HASH: the index of the last executed entry and a hash of the log and its replies up to it.
+
+        In a replica these are the origin's, and 0 before anything has come from it.
+        """
 
     async def go_offline(self) -> None:
         """OFFLINE: stop serving, finish what was proposed, hand leadership over. Returns within 5 s."""

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from sockpqd.cluster.api import Frame, Pending
+from sockpqd.cluster.driven_node import DrivenNode
 from sockpqd.cluster.leader.leadership import Leadership
 from sockpqd.cluster.mirror.mirroring import Mirroring
 from sockpqd.cluster.storage.state_hash import Chain
@@ -42,6 +43,24 @@ def put_some(origin: SmallCluster, count: int, data: bytes = b"job") -> None:
 def exported(node: SmallNode) -> bytes:
     """Return the state that is read at this node."""
     return b"".join(node.machine.export(users=True))
+
+
+def cluster_hash(node: SmallNode) -> tuple[int, bytes]:
+    """Return the index and the hash that CLUSTER HASH shows."""
+    return DrivenNode.state_hash(cast(DrivenNode, SimpleNamespace(machine=node.machine, _driver=node.up)))
+
+
+def test_before_anything_has_come_a_replica_shows_no_hash_of_its_own_log() -> None:
+    both = Regions(nodes=1)
+    put_some(both.origin, 5)
+    both.linked = False
+    both.run(2.0)
+    node = next(iter(both.replica))
+    assert node.machine.index > 0
+    assert cluster_hash(node) == (0, bytes(16))
+    both.linked = True
+    both.run_until_level()
+    assert cluster_hash(node) == cluster_hash(both.origin.leader())
 
 
 @pytest.mark.parametrize("nodes", [1, 3])

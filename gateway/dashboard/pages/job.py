@@ -39,7 +39,8 @@ async def show(view: View) -> str:
     if job is None and isinstance(selector, Number):
         job = machine.ended(selector.number)
     if job is None:
-        raise NotThere("there is no such job (any more)")
+        raise NotThere("there is no such job there (any more): it may have ended, or been retried or moved; Find knows "
+                       "where it is")
     if not view.visitor.manages(job.queue):
         raise NotAllowed
     cut = f", the first {size(SHOWN_BYTES)} at most" if job.body_bytes > SHOWN_BYTES else ""

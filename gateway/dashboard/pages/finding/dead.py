@@ -102,7 +102,7 @@ def _rows(view: View, queue: str, count: int, causes: Sequence[Deaths], *, compl
     """Return a row for each reason; the first one has the queue, and the button for all its dead jobs."""
     manages = view.visitor.manages(queue)
     kick = form(
-        view, "job.kick", f"Retry all {count:,}" if count > 1 else "Retry it",
+        view, "job.kick", f"Retry all {count:,} of {queue}" if count > 1 else "Retry it",
         {"queue": queue, "count": str(count)}, back="/dead",
     ) if manages else ""
     named: Child = link(f"/queue?{urlencode({'name': queue})}", queue)

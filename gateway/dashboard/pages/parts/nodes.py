@@ -25,7 +25,7 @@ def who_may_be_lost(nodes: list[NodeStatus]) -> str:
         return f"{up} of {len(voters)} nodes are up, and none leads at the moment: an election takes a second or two."
     if spare == 0:
         return f"{up} of {len(voters)} nodes are up: none may be lost."
-    return f"{up} of {len(voters)} nodes are up: any {spare if spare > 1 else 'one'} may be lost."
+    return f"{up} of {len(voters)} nodes are up: any {spare if spare > 1 else 'one'} may be lost without harm."
 
 
 def nearest_limit(nodes: list[NodeStatus]) -> str | None:

@@ -34,7 +34,8 @@ async def show(view: View) -> str:
         view, "Workers",
         await table(HEADS, _workers(view, workers),
                     counted(len(workers), "worker") + (f", the first {ROWS}" if len(workers) > ROWS else ""),
-                    empty="No worker is running: start one with pqworker."),
+                    empty="No worker is running that reports itself, as pqworker does. Other clients "
+                          "that take jobs are not listed here."),
         tag("p", "A worker is heard every two seconds, and vanishes some 15 s after it has ended.")
         if workers else None,
         section("Periodic tasks", await periodic_tasks(view)),

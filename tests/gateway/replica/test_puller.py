@@ -88,9 +88,17 @@ def with_world(test: Callable[[World], Awaitable[None]], folder: Path) -> None:
             await test(world)
         finally:
             await world.puller.stop()
+            await turns()                       # a server may be about to accept the puller's last connection
             for gateway in world.origins:
                 await gateway.close()
+            await turns()
     asyncio.run(run())
+
+
+async def turns() -> None:
+    """Let the loop look at its sockets some times."""
+    for _ in range(5):
+        await asyncio.sleep(0.001)
 
 
 def test_the_mirror_gets_all_entries_in_order_also_after_connections_broke(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -53,9 +54,13 @@ def test_it_serves_until_a_signal(http_node: Server) -> None:
 
 
 def test_it_says_that_the_cluster_does_not_answer_and_ends_at_once_at_a_second_signal() -> None:
-    port, nobody = free_port(), free_port()
-    line = [PROGRAM, "serve", "--listen", f"127.0.0.1:{port}", "--servers", f"127.0.0.1:{nobody}", "--drain", "600"]
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as program:
+    port = free_port()
+    with socket.socket() as nobody, ExitStack() as stack:
+        nobody.bind(("127.0.0.1", 0))           # and does not listen; nor does anybody else there
+        server = f"127.0.0.1:{nobody.getsockname()[1]}"
+        line = [PROGRAM, "serve", "--listen", f"127.0.0.1:{port}", "--servers", server, "--drain", "600"]
+        program = stack.enter_context(subprocess.Popen(line, stderr=subprocess.PIPE, text=True))
+        stack.callback(program.kill)            # it would not end by itself when something is wrong
         assert program.stderr
         told = [program.stderr.readline() for _ in range(2)]
         assert sorted(told)[0] == f"INFO listening on 127.0.0.1:{port}\n"

@@ -44,6 +44,7 @@ class Instance(uvicorn.Server):
         self._places = Places(limits.connections_max, limits.per_address_max)
         service.metrics.of_connections(lambda: len(self._places))
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._signalled = False         # to stop, perhaps a moment ago
 
     @property
     def port(self) -> int:
@@ -79,9 +80,10 @@ class Instance(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop; a second signal ends it at once."""
-        if self._service.stopping.is_set():
+        if self._signalled:
             self.should_exit = self.force_exit = True
         elif self._loop is not None:
+            self._signalled = True
             self._loop.call_soon_threadsafe(self._begin_to_stop)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -93,8 +95,6 @@ class Instance(uvicorn.Server):
                     await self.lifespan.shutdown()
 
     def _begin_to_stop(self) -> None:
-        if self._service.stopping.is_set():
-            return
         log.info("stopping: not ready from now on")
         self._service.stopping.set()
         asyncio.get_running_loop().call_later(self._service.settings.drain_s, self._stop)

@@ -289,7 +289,7 @@ class Feed(Protocol):
     async def read(self, index: int) -> FeedSlice | None:
         """Read the entries from this one on, about FEED_SLICE_BYTES of them, none if none is executed yet.
 
-        Waits for the disk if they are not in memory. None: they are gone from the journal.
+        Waits for the disk if they are not in memory. None: they are gone from the journal, or cannot be read.
         """
 
 

@@ -265,8 +265,8 @@ class Capacity:
         if not size or room < needed:
             return None
         return self.delete_state(
-            f"There is no room for the leader's state of {size} bytes beside the files of this node, and the others "
-            "have all that is in them.")
+            f"There is no room for the leader's state of {size} bytes beside this node's own files, whose contents the "
+            "other nodes have.")
 
     def release_ballast(self) -> None:
         """Make room for a snapshot that is about to be written."""

@@ -9,7 +9,6 @@ from sockpqd.cluster.api import Channels, ClientPending, Feed, NodeStatus, Pendi
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.feed.log_feed import LogFeed
 from sockpqd.cluster.raft.peer import Peer
-from sockpqd.cluster.storage.state_hash import DIGEST_BYTES
 from sockpqd.cluster.wire.messages import Info
 from sockpqd.core import Operation
 
@@ -136,9 +135,7 @@ class DrivenNode:
 
     def state_hash(self) -> tuple[int, bytes]:
         driver = self._driver
-        if self.machine.mirrored is None and driver.leadership.is_replica:
-            return 0, bytes(DIGEST_BYTES)       # nothing has come from its origin yet
-        chain = driver.chain if self.machine.mirrored is None else driver.store.mirror_chain
+        chain = driver.store.mirror_chain if self.is_replica else driver.chain
         return chain.index, chain.value
 
     def go_online(self) -> None:

@@ -153,7 +153,7 @@ class Driver:
         ballast, reserve = (Ballast(store.disk, settings.data_dir / name) for name in ("ballast", "reserve"))
         self.capacity = Capacity(journal, store, transport.quorum, ballast, reserve, pages, lambda: machine.hot_bytes)
         self.paging = Paging(machine, pages, clock.monotonic)
-        self._state_for_entries = StateForEntries(machine, journal, store, transport, pages)
+        self._state_for_entries = StateForEntries(self.capacity.state_bytes, journal, store, transport, pages)
         self._comparison = ReplicaCheck(store.chain, transport.quorum)
         time = ReplicatedTime(clock)
         self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic,
@@ -253,8 +253,7 @@ class Driver:
                 raise OutOfMemory("no memory to give out replies: start this node again") from failure
             raise FailStop("a listener failed") from failure
         self.syncing.pipelining.committed(now)
-        heads = self.leadership.serving or (replica.is_leader and self.leadership.heads_replica())
-        heard_at = now if heads else transport.elections.heard_at
+        heard_at = now if self._heads() else transport.elections.heard_at
         if heard_at > self._level_at and transport.leader_commit <= replica.applied_index:
             self._level_at = heard_at
         if self.recording.active:
@@ -539,9 +538,11 @@ class Driver:
         A leader knows it while it serves or heads a replica, a follower whenever it has applied what its leader
         reported as committed.
         """
-        if self.leadership.serving or self.leadership.heads_replica():
-            return 0.0
-        return max(0.0, self._clock.monotonic() - self._level_at)
+        return 0.0 if self._heads() else max(0.0, self._clock.monotonic() - self._level_at)
+
+    def _heads(self) -> bool:
+        """Return whether this node serves, or leads a replica."""
+        return self.leadership.serving or self.leadership.heads_replica()
 
     def lag(self) -> int:
         """The number of entries that the leader has committed and this node has not applied."""

@@ -193,16 +193,16 @@ BALLAST_BYTES_MAX = 4 << 30     # up to this
 # Kept for the state that a leader sends which has got rid of what fills this disk: several times what such a state has
 # (STATE_FOR_ENTRIES_BYTES), and little next to a segment of the journal.
 RESERVE_BYTES = 4 << 20
-# A follower for whose leader's state there was no room for so long deletes its own, if the others have all of it,
+# A follower for whose leader's state there was no room for this long deletes its own, if the others have all of it,
 NO_ROOM_FOR_STATE_S = 45.0
 NO_ROOM_KNOWN_FOR_S = 120.0     # unless this much time passed between two attempts
-RECEIVING_S = 2.0               # an incoming snapshot of which nothing has come for so long is not waited for
+RECEIVING_S = 2.0               # an incoming snapshot of which nothing has come for this long is not waited for
 ROOM_LOOK_S = 1.0               # how often the room is looked at: the ballast grows, or what can go is given up
 ROOM_REPORT_S = 60.0            # and how often the log says, while it is short, who holds it
 STATE_FOR_ENTRIES_S = 10.0      # a follower without room that applies nothing for so long is sent the state,
 STATE_FOR_ENTRIES_BYTES = 1 << 20   # if that has no more than this, or no more than the entries it lacks,
 STATE_AGAIN_S = 30.0            # and again after this long;
-STATE_ANYWAY_S = 300.0          # after so long it is sent any state, three times; then after twice as long each time
+STATE_ANYWAY_S = 300.0          # after this long a state of any size, three times; then after twice as long each time
 NO_ROOM_RETRY_S = 1.0           # how often a node that could not write a turn's changes tries again
 
 # ---- Connections between nodes

@@ -132,9 +132,7 @@ class Machine:
         if own.mirror is None and self._state is own:
             return applied                      # it is no replica
         self._follow_origin(own, applied)
-        if self._state is not self._read_state():
-            self.replaced += 1
-            self._show(self._read_state())
+        self._show_if_replaced()
         return applied
 
     def _read_state(self) -> State:
@@ -143,6 +141,13 @@ class Machine:
         while state.mirror is not None:
             state = state.mirror.state
         return state
+
+    def _show_if_replaced(self) -> None:
+        """Let the state that is to be read be shown, if it is another one than before."""
+        state = self._read_state()
+        if self._state is not state:
+            self.replaced += 1
+            self._show(state)
 
     def _show(self, state: State) -> None:
         """Let this be the state that is read, with what is local to this node."""
@@ -154,14 +159,12 @@ class Machine:
         state.latencies.mask = before.latencies.mask
 
     def _follow_origin(self, state: State, applied: Applied) -> None:
-        """Execute the entries of the origin that this entry of a replica has put in line."""
+        """Execute the entries of the origin that this entry of a replica has queued."""
         mirror = state.mirror
         if mirror is None or not mirror.steps:
             return
         steps, mirror.steps = mirror.steps, []
-        if self._state is not self._read_state():
-            self.replaced += 1
-            self._show(self._read_state())
+        self._show_if_replaced()
         applied.mirrored, applied.events = [], []
         for step in steps:
             done: Applied | None = None
@@ -411,11 +414,6 @@ class Machine:
     def mirrored(self) -> int | None:
         """Of a replica: the index of the last entry of the origin that its mirror has executed. None: it is none."""
         return None if self._own.mirror is None else self._own.mirror.reached
-
-    @property
-    def mirrored_ms(self) -> int | None:
-        """Of a replica: the origin's replicated time at that entry, in ms. None: it is none."""
-        return None if self._own.mirror is None else self._own.mirror.state.clock_ms
 
     @property
     def promoted(self) -> bool:

@@ -26,6 +26,7 @@ from sockpqd.core import head_of_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
+
 class LogFeed:
     """Implements cluster.api.Feed."""
 

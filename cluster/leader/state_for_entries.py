@@ -11,6 +11,7 @@ follower may have no room for either (Capacity.give_up_state).
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.journal.journal import Journal
@@ -18,7 +19,6 @@ from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.raft.peer import Peer
 from sockpqd.cluster.raft.transport import RaftTransport
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
-from sockpqd.core import Machine
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -35,13 +35,16 @@ class Stuck:
 
 
 class StateForEntries:
-    """Sends the state to followers that have no room for entries. `pages`: the page files of this node."""
+    """Sends the state to followers that have no room for entries. `pages`: the page files of this node.
+
+    `state_bytes`: returns the approximate size of the whole state.
+    """
 
     def __init__(
-        self, machine: Machine, journal: Journal, store: SnapshotStore, transport: RaftTransport,
+        self, state_bytes: Callable[[], int], journal: Journal, store: SnapshotStore, transport: RaftTransport,
         pages: PageFiles,
     ) -> None:
-        self._machine = machine
+        self._state_bytes = state_bytes
         self._journal = journal
         self._store = store
         self._transport = transport
@@ -69,9 +72,6 @@ class StateForEntries:
         """Return whether the state is smaller than the entries that the follower lacks."""
         return self._state_bytes() <= max(
             limits.STATE_FOR_ENTRIES_BYTES, self._journal.bytes_from(stuck.applied + 1))
-
-    def _state_bytes(self) -> int:
-        return self._machine.hot_bytes + self._pages.live_bytes
 
     def _has_room(self) -> bool:
         """Return whether this node can write a whole snapshot and go on logging meanwhile."""

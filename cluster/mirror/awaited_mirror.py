@@ -79,16 +79,13 @@ class AwaitedMirror:
 
     async def _outcome(self, operation: MirrorOperation) -> Reply:
         """Execute an operation. Raises _Lost if it is unknown whether it was executed."""
-        reply = await self._execute(operation)
-        if reply is None:
-            raise _Lost
-        return reply
-
-    async def _execute(self, operation: MirrorOperation) -> Reply | None:
         outcome: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
         self._mirroring.propose(operation, partial(_settle, outcome))
         self._wake()
-        return await outcome
+        reply = await outcome
+        if reply is None:
+            raise _Lost
+        return reply
 
 
 def _settle(outcome: asyncio.Future[_Value], value: _Value) -> None:

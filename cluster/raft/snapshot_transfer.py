@@ -41,7 +41,7 @@ class Room(Protocol):
 
 
 class SnapshotTransfers:
-    """Sends snapshots to peers and receives them. `room`: makes room for them; None: there is no other."""
+    """Sends snapshots to peers and receives them. `room`: makes room for them; None: nothing can be given up."""
 
     def __init__(self, context: Context, store: SnapshotStore, quorum: Quorum) -> None:
         self._context = context

@@ -9,7 +9,7 @@
 `pages` are the files with pages of jobs that the stream names, in a snapshot by reference (core/snapshot): they are as
 much a part of it as its own file. It has VERSION_WITH_PAGES, and never leaves its node.
 
-`mirror` is there in a replica: how far the chain of its origin is, and the newest checkpoint of that.
+`mirror` is there in a replica: index, hash and newest checkpoints of its origin's chain.
 
 `last` is the last log entry in the state and `prev` the one before it; the Raft library wants both in its log. Unknown
 keys of the map are ignored. Any other change of the format raises VERSION by one; head and its CRC keep their places in

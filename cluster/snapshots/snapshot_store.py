@@ -32,7 +32,7 @@ from sockpqd.cluster.snapshots.transfers import IncomingSnapshot, OutgoingSnapsh
 from sockpqd.cluster.storage.disk import NO_SPACE, Disk, NamesNotSynced
 from sockpqd.cluster.storage.errors import START_EMPTY, START_NEWER, SnapshotDamaged, SnapshotTooNew
 from sockpqd.cluster.storage.fork import BackgroundTask, ForkedTask, InlineTask
-from sockpqd.cluster.storage.state_hash import Chain
+from sockpqd.cluster.storage.state_hash import DIGEST_BYTES, Chain
 from sockpqd.core import PageLost, SnapshotError, expanded
 
 __all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotStore", "SnapshotTooNew"]
@@ -353,8 +353,7 @@ class SnapshotStore:
             file.close()
         self._restored = contents = file.contents
         self.chain.start(contents.last[1], contents.chain, contents.checkpoints)
-        if contents.mirror is not None:
-            self.mirror_chain.start(*contents.mirror)
+        self.mirror_chain.start(*(contents.mirror or (0, bytes(DIGEST_BYTES))))
 
     def deserialize(self) -> tuple[None, Entry, Entry, list[str]]:
         """pysyncobj: load the newest snapshot, which the machine has already. Returns (None, last, prev, members)."""

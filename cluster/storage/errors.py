@@ -7,7 +7,7 @@
     ├── StorageTooNew       written by a newer version of this program
     │   ├── JournalTooNew
     │   └── SnapshotTooNew
-    ├── RejoinNeeded        the next start sets files aside or deletes them, and the node rejoins the others without
+    ├── RejoinNeeded        the next start sets files aside or deletes them, and the node rejoins without them
     ├── StorageInUse        another process has the directory open
     └── NoRoom              no space or no descriptor: nothing was written, and the call can be repeated
 

@@ -65,7 +65,7 @@ def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
     pieces = _pieces(chunks)
     for piece in pieces:
         if piece.startswith(_MIRROR, 4):
-            yield from references(_Mirrored(piece, pieces))         # of nothing behind it a page is named
+            yield from references(_Mirrored(piece, pieces))         # no frame after it names a page
             continue
         try:
             found = _references_in(piece)

@@ -51,7 +51,7 @@ class Log:
 def installed(log: Log, path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Install a snapshot of three pieces."""
     monkeypatch.setattr(awaited_mirror.limits, "MIRROR_PORTION_BYTES", 4)
-    monkeypatch.setattr(awaited_mirror, "AGAIN_S", 0.001, raising=False)
+    monkeypatch.setattr(awaited_mirror, "AGAIN_S", 0.001)
     path.write_bytes(b"123456789")
     mirror = AwaitedMirror(cast(Mirroring, log), lambda: None)
     return asyncio.run(mirror.install(path, INDEX, b"hash"))

@@ -191,7 +191,7 @@ def test_a_node_that_is_short_of_room_keeps_nothing_for_feeds() -> None:
     assert journal.segments.oldest > 1
 
 
-def test_entries_that_are_gone_while_their_slice_waits_are_lost(
+def test_entries_that_cannot_be_read_are_reported_and_not_sent(
     world: SmallCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:
     fill(world, 20)

@@ -1,7 +1,7 @@
 """Handlers of what a replica takes in from its origin: entries, large ones in parts, and snapshots (spec/region 1).
 
-They only put entries in line: Machine.apply executes them on the mirror when the operations of the replica's own entry
-are done. Everything that has come before is skipped, and nothing is executed behind a gap.
+They only queue entries: Machine.apply executes them on the mirror after the operations of the replica's own entry.
+Entries that the mirror has executed are skipped, and none is executed after a gap.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def promote(state: State, operation: Promote, seed: int) -> Reply:
         mirror.arriving.upload.drop()
     other.drop_clone()
     passed_ms = max(0, state.clock_ms - other.clock_ms)
-    state.clock_ms += max(0, other.clock_ms - state.clock_ms)
+    state.clock_ms = max(state.clock_ms, other.clock_ms)
     for name in _TAKEN_OVER:
         setattr(state, name, getattr(other, name))
     state.level = max(state.level, other.level)

@@ -816,13 +816,12 @@ CASES |= {f"{name}, with groups": _with_groups(name) for name in (
     "LATER of many", "LATER FIRST of many", "KICK", "QUEUE CONFIG", "QUEUE PURGE", "QUEUE MOVE", "QUEUE IDLE",
     "SESSION CLOSE FIRST", "all that time does",
 )}
-# The last one, as a map stays.
-# What a replica takes in is its origin's entries, which have these limits there; any other cluster refuses it. The last
-# case is the end of a service.
+# What a replica takes in is its origin's entries, which have these limits there; any other cluster refuses it.
 CASES["of a replica"] = lambda world: [
     MirrorEntries(0, (MirrorFrame(1, bytes(200 << 10)),)), MirrorPart(0, 1, 0, bytes(256 << 10), last=True),
     MirrorSnapshot(1, b"", 1 << 40), MirrorChunk(1, 0, bytes(256 << 10)), Promote(0),
 ]
+# The last two, in this order: a map stays, and a fence ends the service.
 CASES["MAP"] = lambda world: [SetMap(1, world.large_map()), *[Put(f"q{number}", 0, b"x") for number in range(MANY)]]
 CASES["CLUSTER FENCED"] = lambda world: [Fence("0011223344556677")]
 

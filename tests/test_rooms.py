@@ -28,7 +28,7 @@ ORDER = {
         "idle", "driven_node", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "audit", "events", "protocol", "config", "replica", "process", "auth", "pulses",
+        "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "replica", "auth", "pulses",
         "waiting", "counters", "commands", "server", "beanstalkd", "monitoring", "samples", "dashboard",
         "dev", "daemon", "main",
     ),

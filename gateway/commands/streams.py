@@ -17,7 +17,7 @@ from typing import BinaryIO, TypeVar
 
 from sockpqd.core import AnyJob, JobState, RunningJob, body_of, bytes_of
 from sockpqd.gateway.commands.context.client import Client, Services
-from sockpqd.gateway.commands.context.places import Places, owner_of
+from sockpqd.gateway.commands.context.places import owner_of
 from sockpqd.gateway.limits import ENDED_BYTES_MAX, KIB, LINES_PER_PIECE, STREAM_PIECE_BYTES
 from sockpqd.gateway.protocol import listings, responses
 from sockpqd.gateway.protocol.command import Command
@@ -269,31 +269,27 @@ def snapshot(client: Client, command: Command) -> None:
 async def _snapshot(client: Client, users: bool) -> None:
     """Write the applied state to a file, and stream it from there to the client.
 
-    The file is unlinked before it is sent, so that nothing is left behind whatever happens. It has a place until then,
-    as it takes room on the disk for as long as its client reads it.
+    The file is unlinked before it is sent, so that nothing is left behind whatever happens. It has a place until it is
+    sent, as it takes room on the disk for as long as its client reads it.
     """
     places, owner = client.hub.exported, owner_of(client.guard.user, client.link.peer)
     if not places.take(owner):
         client.say(responses.BUSY)
         return
+    export: asyncio.Future[BinaryIO] | None = None
     try:
         await client.hub.exports.acquire()
-    except asyncio.CancelledError:
-        places.leave(owner)
-        raise
-    export = asyncio.ensure_future(_export(client.hub, users))
-    try:
-        file = await asyncio.shield(export)
-    except asyncio.CancelledError:      # the client is gone; the export cannot be stopped
-        export.add_done_callback(lambda export: _discard(export, places, owner))
-        raise
-    except OSError as error:
-        places.leave(owner)
-        log.warning("SNAPSHOT for %s failed: %s. Make room on the disk of node.data_dir.", client.link.peer,
-                    error)
-        client.say(responses.BUSY)
-        return
-    try:
+        export = asyncio.ensure_future(_export(client.hub, users))
+        try:
+            file = await asyncio.shield(export)
+        except asyncio.CancelledError:      # the client is gone
+            export.add_done_callback(_discard)
+            raise
+        except OSError as error:
+            log.warning("SNAPSHOT for %s failed: %s. Make room on the disk of node.data_dir.", client.link.peer,
+                        error)
+            client.say(responses.BUSY)
+            return
         with file:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
@@ -302,7 +298,7 @@ async def _snapshot(client: Client, users: bool) -> None:
                 await client.stream(piece)
                 await client.hub.turn()
     finally:
-        places.leave(owner)
+        places.leave_after(owner, export)   # an export cannot be stopped
 
 
 async def _export(hub: Services, users: bool) -> BinaryIO:
@@ -315,8 +311,7 @@ async def _export(hub: Services, users: bool) -> BinaryIO:
         hub.exports.release()
 
 
-def _discard(export: asyncio.Future[BinaryIO], places: Places, owner: str) -> None:
+def _discard(export: asyncio.Future[BinaryIO]) -> None:
     """Close the file, when it is written, of a client that has gone."""
     if not export.cancelled() and export.exception() is None:
         export.result().close()
-    places.leave(owner)

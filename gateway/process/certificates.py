@@ -79,7 +79,7 @@ class Certificates:
 
 def _read(tls: Tls, name: str) -> _Read:
     """Load and verify all files; raises ConfigError."""
-    _check_mode("key", tls.key)
+    check_mode("tls.key", tls.key)
     authorities = _authorities(tls.ca)
     listening = _context(ssl.PROTOCOL_TLS_SERVER, "cert", tls.cert, "key", tls.key, tls.ca)
     dialing = _context(ssl.PROTOCOL_TLS_CLIENT, "cert", tls.cert, "key", tls.key, tls.ca)
@@ -92,7 +92,7 @@ def _read(tls: Tls, name: str) -> _Read:
     if cert is None or key is None:
         clients = _context(ssl.PROTOCOL_TLS_SERVER, "cert", tls.cert, "key", tls.key)
     else:
-        _check_mode("client_key", key)
+        check_mode("tls.client_key", key)
         clients = _context(ssl.PROTOCOL_TLS_SERVER, "client_cert", cert, "client_key", key)
         expiries["client_cert"] = _expiry(_greet(clients, _trusting(cert), "client_cert", cert))
     return _Read(clients, PeerTls(listening, dialing), expiries)
@@ -127,11 +127,12 @@ def _refuse_encrypted(key_key: str, key: str) -> str:
     raise ConfigError(f"tls.{key_key}: {key} is protected by a passphrase, which cannot be entered at start")
 
 
-def _check_mode(key_key: str, key: str) -> None:
-    with _as_config_error(f"tls.{key_key}", key):
-        mode = Path(key).stat().st_mode
+def check_mode(key: str, path: str) -> None:
+    """Raise ConfigError if the file that the key of the configuration names is missing, or not for its owner alone."""
+    with _as_config_error(key, path):
+        mode = Path(path).stat().st_mode
     if mode & OTHERS_MAY:
-        raise ConfigError(f"tls.{key_key}: {key} may be read or changed by others (mode {mode & 0o777:04o}); "
+        raise ConfigError(f"{key}: {path} may be read or changed by others (mode {mode & 0o777:04o}); "
                           "make it 0600 or 0400")
 
 

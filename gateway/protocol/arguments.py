@@ -12,7 +12,6 @@ from sockpqd.gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN, QUEUES_MAX
 from sockpqd.gateway.protocol.reasons import shown
 
 UNSIGNED_MAX = 2**64 - 1
-INDEX_MAX = 2**63 - 1                       # of entries of the log
 SIGNED_MIN, SIGNED_MAX = -(2**63), 2**63 - 1
 EXPIRE_MS_MAX = 4_294_967_295_000           # 136 years, as beanstalkd has; anything more is a mistake
 UNIX_MS_MAX = 2**62                         # beyond any real time, with headroom for additions within 64 bits

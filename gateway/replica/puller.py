@@ -198,14 +198,13 @@ class Puller:
             raise OriginError(self._settings.problem)
         servers = [server for server in self._settings.servers if server not in asked]
         self._random.shuffle(servers)
-        if self._partial is not None:
-            servers.sort(key=lambda server: server != self._partial_server)
+        servers.sort(key=lambda server: server != self._partial_server)
         leader: Address | None = None
         problems = []
         for server in servers:
             try:
                 origin = await self._connect(server)
-                if (self._partial is not None and server == self._partial_server) or not await origin.leads():
+                if server == self._partial_server or not await origin.leads():
                     return origin
                 await origin.close()
                 leader = server
@@ -329,7 +328,7 @@ class Puller:
     async def _fetch(self, origin: OriginConnection) -> None:
         """Fetch a snapshot, or the rest of one, and install it."""
         partial = self._partial
-        if partial is None and (wait_s := self._not_before - self._monotonic()) > 0:
+        if partial is None and self._not_before > self._monotonic():
             raise OriginError(self._why_in_vain)
         if partial is not None and self._monotonic() - partial.at > RESUMED_S_MAX:
             self._drop_partial()

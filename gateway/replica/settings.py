@@ -8,8 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sockpqd.gateway.config import ConfigError, ReplicaSection, split_address
-
-OTHERS_MAY = 0o077              # the mode bits of a file for anyone but its owner
+from sockpqd.gateway.process.certificates import check_mode
 
 
 class OriginSettings(Struct, frozen=True):
@@ -37,13 +36,7 @@ def origin_settings(section: ReplicaSection) -> OriginSettings | None:
     servers = tuple(split_address(address.strip()) for address in section.of.split(","))
     secret_file = None if section.secret_file is None else Path(section.secret_file)
     if secret_file is not None:
-        try:
-            mode = secret_file.stat().st_mode
-        except OSError as error:
-            raise ConfigError(f"replica.secret_file: {secret_file}: {error.strerror}") from None
-        if mode & OTHERS_MAY:
-            raise ConfigError(f"replica.secret_file: {secret_file} may be read or changed by others "
-                              f"(mode {mode & 0o777:04o}); make it 0600 or 0400")
+        check_mode("replica.secret_file", str(secret_file))
     return OriginSettings(servers, section.user, secret_file, _context(section.ca))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from sockpqd.gateway.commands.context.session_owners import source
 
 
@@ -32,6 +35,13 @@ class Places:
         self._owners[owner] -= 1
         if not self._owners[owner]:
             del self._owners[owner]
+
+    def leave_after(self, owner: str, work: asyncio.Future[Any] | None) -> None:
+        """Return a place of this owner when the work has ended; at once if there is none."""
+        if work is None or work.done():
+            self.leave(owner)
+        else:
+            work.add_done_callback(lambda _: self.leave(owner))
 
 
 def owner_of(user: str | None, peer: str) -> str:

@@ -169,10 +169,7 @@ async def _snapshot(client: Client) -> None:
             return
         await _stream(client, found, 0)
     finally:
-        if export is None or export.done():
-            hub.exported.leave(owner)
-        else:                               # the client is gone; the export cannot be stopped
-            export.add_done_callback(lambda _: hub.exported.leave(owner))
+        hub.exported.leave_after(owner, export)     # an export cannot be stopped, also if the client is gone
 
 
 async def _export(hub: Services) -> FeedSnapshot:
@@ -222,4 +219,6 @@ def _forget_later(hub: Services, found: FeedSnapshot) -> None:
         if not found.users:
             hub.feeds.forget(found)
 
-    asyncio.get_running_loop().call_later(FEED_SNAPSHOT_KEPT_S, look)
+    if found.forgetting is not None:
+        found.forgetting.cancel()           # of an earlier use
+    found.forgetting = asyncio.get_running_loop().call_later(FEED_SNAPSHOT_KEPT_S, look)

@@ -6,6 +6,7 @@ instead of another one from the beginning.
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from sockpqd.gateway.limits import STREAM_PIECE_BYTES
@@ -19,6 +20,7 @@ class FeedSnapshot:
         self.hash = hash            # of the chain at that entry
         self.size = os.fstat(file).st_size
         self.users = 0
+        self.forgetting: asyncio.TimerHandle | None = None      # forgets it when nobody has used it for a while
         self._file = file
         self._kept = True
 

@@ -6,8 +6,8 @@ import re
 
 from sockpqd.core import MAP_BYTES_MAX, MAP_VERSION_MAX, Put, SetMap
 from sockpqd.gateway.protocol.arguments import (
-    INDEX_MAX,
     LENGTH,
+    SIGNED_MAX,
     ArgumentError,
     address,
     between,
@@ -22,7 +22,7 @@ from sockpqd.gateway.protocol.grammar.jobs.puts import put, put_wait
 from sockpqd.gateway.protocol.responses import NOT_SUPPORTED, TOO_LARGE
 
 _version = between(1, MAP_VERSION_MAX)
-_entry = between(1, INDEX_MAX)
+_entry = between(1, SIGNED_MAX)
 PROMOTE_GRACE_MS = 60_000       # what leases, sessions, holds and TTLs get beyond what they had left
 _PROMOTE = "CLUSTER PROMOTE takes nothing, or GRACE and seconds"
 _ID = re.compile(rb"[0-9A-Fa-f]{16}")

@@ -31,7 +31,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(puller_module, "LEADS_LOOK_S", 0.001)
     monkeypatch.setattr(puller_module, "RETRY_S", 0.01)
     monkeypatch.setattr(puller_module, "RETRY_S_MAX", 0.02)
-    monkeypatch.setattr(puller_module, "IN_VAIN_S", 0.02, raising=False)
+    monkeypatch.setattr(puller_module, "IN_VAIN_S", 0.02)
 
 
 class World:
@@ -202,7 +202,7 @@ def test_a_snapshot_is_fetched_only_when_no_server_has_the_entries(tmp_path: Pat
 def test_snapshots_in_vain_are_fetched_less_and_less_often_and_said(
     damaged: bool, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(puller_module, "IN_VAIN_S", 3600.0, raising=False)
+    monkeypatch.setattr(puller_module, "IN_VAIN_S", 3600.0)
 
     async def test(world: World) -> None:
         source = world.origin.cluster.feed

@@ -179,7 +179,14 @@ def test_a_snapshot_has_users_and_the_rest_of_a_broken_one_is_sent(tmp_path: Pat
         machine.restore([data])
         assert "ann" in machine.users
         assert b"".join(machine.snapshot()) == b"".join(gateway.cluster.machine.snapshot())
+        kept = gateway.hub.feeds.snapshot
+        assert kept is not None
+        forgetting = kept.forgetting
+        assert forgetting is not None
         rest = await gateway.talk(b"CLUSTER FEED SNAPSHOT %d 10\r\n" % index)
+        assert forgetting.cancelled(), "its time begins again with each use"
+        assert kept.forgetting is not None
+        assert not kept.forgetting.cancelled()
         assert rest == b"200 OK %d %b %d\r\n" % (index, b"ab" * 16, len(data) - 10) + data[10:]
         await started(gateway, index + 1)
         assert gateway.hub.feeds.snapshot is None, "the copy has it"

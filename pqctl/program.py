@@ -27,7 +27,7 @@ COMMANDS = (
 # The modules of commands that are not in one of their own name.
 HOMES = {
     "top": "events", "sched": "config", "topic": "queue", "verify": "backup", "restore": "backup", "import": "backup",
-    "cron": "worker", "bench": "doctor", "session": "user", "region": "map",
+    "cron": "worker", "bench": "doctor", "session": "user",
 }
 
 NUMBER = re.compile(r"a valid (?P<kind>integer|float)(?: range)?\b")      # click's words, the second ones with limits

@@ -50,7 +50,7 @@ def users(views: Sequence[ServerView], access: ClusterAccess) -> Check | None:
     """Check that the servers accept the user. None if that could not be tried."""
     refused = [complaint(view) for view in views if isinstance(view.error, AuthError)]
     if refused:
-        advice = "is this the secret of this user, and has each node the user in its users file?"
+        advice = "check the secret, and that the users file of every node has this user"
         return Check(FAIL, "user", "; ".join(refused), advice if access.user else "give --user and --secret-file")
     if access.user is None or all(view.error for view in views):
         return None

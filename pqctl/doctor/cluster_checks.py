@@ -34,7 +34,7 @@ def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[
     health = assess(views, given)
     checks = [servers_answer(views[:given], own), *access_checks.look(views, access)]
     if not own and any(isinstance(view.error, AuthError) for view in views):
-        checks.append(Check(SKIP, "leader", "servers tell only users whom they let in"))
+        checks.append(Check(SKIP, "leader", "servers answer this only to users that they accept"))
     else:
         checks.append(leader(health))
     if own:

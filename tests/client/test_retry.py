@@ -110,7 +110,7 @@ def test_pauses_grow_are_jittered_and_bounded() -> None:
 
 
 def test_a_server_that_always_closes_the_connection_may_expect_tls() -> None:
-    for orderly, hint in ((True, " (does it expect TLS, or is it no port for clients?)"), (False, "")):
+    for orderly, hint in ((True, " (does it expect TLS, or is it not a client port?)"), (False, "")):
         closed = Lost("a:1: the server closed the connection", sent=False, orderly=orderly)
         with pytest.raises(Unavailable) as refused:
             retry(Repeat.FREELY).pause(closed, 11.0)

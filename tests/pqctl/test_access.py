@@ -233,7 +233,7 @@ def test_doctor_tells_of_a_secret_that_is_refused(
     assert (code, found["user"][0]) == (2, "FAIL")
     assert found["tls"][0] == "OK"
     assert found["servers"][0] == "OK"          # they have answered
-    assert found["leader"] == ("SKIP", "servers tell only users whom they let in")
+    assert found["leader"] == ("SKIP", "servers answer this only to users that they accept")
 
 
 # users

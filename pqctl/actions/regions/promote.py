@@ -22,8 +22,9 @@ FENCED = (
 
 def promote(call: Call, grace: float | None, fence: str | None, yes: bool) -> int:
     """Promote the replica. `fence`: servers of its origin, which is switched off for good first."""
-    confirm("Does this copy take the place of its origin? What the origin has acknowledged and not sent is lost, and "
-            "the copy follows it no longer.", yes)
+    cost = ("What the origin has acknowledged and not sent is lost" if fence is None
+            else "The origin is switched off for good")
+    confirm(f"Let this copy take the place of its origin? {cost}, and the copy no longer follows it.", yes)
     with cluster_of(call, leading=True) as (client, servers):
         if fence is not None:
             replica = client.cluster_id().id

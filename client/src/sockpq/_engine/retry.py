@@ -208,7 +208,7 @@ class Retry:
         failure = self._foreign or failure      # the last attempt, which the deadline cuts short, says less
         text = f"no server executed the command before the deadline; last: {failure}"
         if isinstance(failure, Lost) and failure.orderly:       # as servers that expect TLS do, and ports for nodes
-            text += " (does it expect TLS, or is it no port for clients?)"
+            text += " (does it expect TLS, or is it not a client port?)"
         error = ForeignCluster(text) if self._foreign else Unavailable(text)
         error.__cause__ = failure
         return error

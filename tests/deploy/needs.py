@@ -1,4 +1,4 @@
-"""The requirements of the containers to this machine."""
+"""The requirements for running the containers on this machine."""
 
 from __future__ import annotations
 

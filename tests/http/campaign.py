@@ -2,10 +2,10 @@
 
     python -m tests.http.campaign --requests 20000
 
-Three nodes, two instances of sockpq-http as processes. Threads put jobs, alone (NUMBER DEDUP) and into two queues (with
-a marker), each with a key of its own; a request that fails or gets no answer is repeated at the other instance, and
-some are repeated although they were answered. Each few seconds the leader is killed, and sometimes an instance. At the
-end every queue has each job once.
+Three nodes, two instances of sockpq-http as processes. Threads put jobs, alone (DEDUP and one marker) and into two
+queues (two markers), each with a key of its own; a request that fails or gets no answer is repeated at the other
+instance, and some are repeated although they were answered. Each few seconds the leader is killed, and sometimes an
+instance. At the end every queue has each job once.
 """
 
 from __future__ import annotations

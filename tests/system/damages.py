@@ -21,17 +21,22 @@ def used_bytes(path: Path) -> int:
     return len(path.read_bytes().rstrip(b"\0"))
 
 
+def flip_bit(path: Path, rng: random.Random) -> None:
+    """Flip one bit of a file, not in the zeros at its end."""
+    place = rng.randrange(used_bytes(path) or 1)
+    with path.open("r+b") as file:
+        file.seek(place)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ 1 << rng.randrange(8)]))
+
+
 def flip_bits(data_dir: Path, copy: Path, rng: random.Random) -> str:
     """Flip one bit, or some bits, of one file."""
     path = rng.choice(files(data_dir))
-    used, count = used_bytes(path), rng.choice((1, 1, 8))
-    with path.open("r+b") as file:
-        for _ in range(count):
-            place = rng.randrange(used)
-            file.seek(place)
-            byte = file.read(1)[0]
-            file.seek(place)
-            file.write(bytes([byte ^ 1 << rng.randrange(8)]))
+    count = rng.choice((1, 1, 8))
+    for _ in range(count):
+        flip_bit(path, rng)
     return f"{count} bits of {path.name} flipped"
 
 

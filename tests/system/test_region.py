@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from devcluster.cluster import LocalCluster
 from tests.system.load import Producer, check, drain
+from tests.system.test_promotion_drill import wait_until_equal
 from tests.waiting import PATIENCE_S, until
 
 JOBS = 200
-
-
-def state_of(cluster: LocalCluster, name: str) -> str:
-    """The answer to CLUSTER HASH of a node."""
-    return cluster.say(name, "CLUSTER HASH", PATIENCE_S) or ""
-
-
-def equal(origin: LocalCluster, replica: LocalCluster) -> bool:
-    """Return whether all nodes of both are at the same index, with the same hash."""
-    answers = {state_of(cluster, name) for cluster in (origin, replica) for name in cluster.names}
-    return len(answers) == 1
 
 
 def acknowledged(producer: Producer) -> int:
@@ -61,7 +51,7 @@ def test_a_replica_follows_whatever_fails_and_has_all_when_it_is_promoted() -> N
         origin.restart(fed)
         progress(producer)
         producer.finish()
-        until(lambda: equal(origin, replica), "the replica does not come to the state of its origin")
+        wait_until_equal(origin, replica)
         assert replica.say(leader, "GET load", PATIENCE_S) == "500 Offline Mode"
         until(lambda: promoted(replica), "the replica is not promoted")
         check([producer], drain(replica))

@@ -14,6 +14,7 @@ import click
 
 from tests.proof.network import OWN, alone
 from tests.proof.peers.episode import play
+from tests.proof.peers.faults import BIT_FLIP
 from tests.proof.peers.results import Run, note
 from tests.proof.peers.system import System
 from tests.proof.place import machine, memory
@@ -66,7 +67,8 @@ def main(name: str, minutes: float, seed: int | None, again: int | None, into: P
             system, number, chance.randrange(SEEDS) if again is None else again, EPISODE_S, folder, keep)
         run.episodes.append(episode)
         for strike in episode.strikes:
-            whole = "not whole in time" if strike.whole_after_s is None else f"whole after {strike.whole_after_s} s"
+            whole = f"whole after {strike.whole_after_s} s" if strike.whole_after_s is not None else (
+                "not waited for" if strike.kind == BIT_FLIP else "not whole in time")
             print(f"    {strike.began_s:6.1f} s, {strike.lasted_s:5.1f} s: {strike.kind}: {strike.evidence}; {whole}")
         print(f"episode {number}, seed {episode.seed}: {episode.void or 'drained'}: {episode.confirmed:,} confirmed, "
               f"{episode.refused:,} refused, {episode.unknown:,} unknown, {episode.deliveries:,} deliveries, "

@@ -13,7 +13,7 @@ from tests.proof.outages import SHAPES, pairs_of
 from tests.proof.peers.machines import Machines
 
 LASTS_S, REST_S = (1.0, 8.0), (1.0, 3.0)
-WHOLE_S = 90.0              # after a fault, until all servers are well: the next fault then strikes them all the same
+WHOLE_S = 90.0              # for the servers to recover after a fault; then the next one strikes anyway
 FLIPPED_S = 5.0
 
 Fault = Callable[[Machines, random.Random], Callable[[], None]]     # lets it begin; returns what ends it
@@ -25,7 +25,7 @@ class Strike(Struct, omit_defaults=True):
     kind: str
     began_s: float
     lasted_s: float = 0.0
-    whole_after_s: float | None = None      # from its end until all servers were well; None: they were not in time
+    whole_after_s: float | None = None      # from its end until all servers were well; None: not in time, or a bit flip
     evidence: str = ""
 
 

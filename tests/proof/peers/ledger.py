@@ -16,7 +16,6 @@ class Put(Struct):
     """A job that a client put. Times are of the same monotonic clock, in nanoseconds."""
 
     job: str
-    began_ns: int
     ended_ns: int
     outcome: str
 
@@ -26,7 +25,6 @@ class Delivery(Struct):
 
     job: str
     came_ns: int
-    marked: bool                            # the system said that it may have been delivered before
     ended_ns: int | None = None             # when its end was confirmed, or, where that never is, the next command was
 
 

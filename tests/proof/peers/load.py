@@ -118,7 +118,7 @@ class Load:
                 outcome = REFUSED
                 raise
             finally:
-                self._ledger.note_put(Put(job, began, time.monotonic_ns(), outcome))
+                self._ledger.note_put(Put(job, time.monotonic_ns(), outcome))
             time.sleep(PAUSE_S)
         self._end.wait()
 
@@ -131,7 +131,7 @@ class Load:
                 self._empty_since[number] = self._empty_since[number] or asked
                 continue
             self._empty_since[number] = 0.0
-            delivery = Delivery(taken.job, time.monotonic_ns(), taken.marked)
+            delivery = Delivery(taken.job, time.monotonic_ns())
             self._ledger.note_delivery(delivery)
             hand.end(taken)
             delivery.ended_ns = time.monotonic_ns()

@@ -17,6 +17,7 @@ from devcluster.guardian import Guardian
 from tests.proof import power
 from tests.proof.network import Network, run
 from tests.proof.peers.system import Server, System
+from tests.system.damages import flip_bit
 
 NAMES = "n1", "n2", "n3"
 DISK_MB = 1024
@@ -124,13 +125,14 @@ class Machines:
         for pid in self.network.processes(name):
             _signal(pid, signal.SIGCONT)
 
-    def lose_power(self, names: Sequence[str]) -> int:
-        """Kill these at the same moment and let them lose what they had not written; returns of how many files."""
+    def lose_power(self, names: Sequence[str]) -> None:
+        """Kill these at the same moment and let them lose what they had not written."""
         for name in names:
             self.pause(name)
         for name in names:
             self.kill(name)
-        return sum(power.lose(self.disk(name)) for name in names)
+        for name in names:
+            power.lose(self.disk(name))
 
     def flip_bits(self, name: str, chance: random.Random) -> str:
         """Flip a bit of one of the files of a server that is down; returns which."""
@@ -138,12 +140,7 @@ class Machines:
         if not files:
             return "no file to damage"
         path = chance.choice(files)
-        used = len(path.read_bytes().rstrip(b"\0")) or 1
-        with path.open("r+b") as file:
-            file.seek(place := chance.randrange(used))
-            byte = file.read(1)[0]
-            file.seek(place)
-            file.write(bytes([byte ^ 1 << chance.randrange(8)]))
+        flip_bit(path, chance)
         return f"a bit of {path.relative_to(self.disk(name))} flipped"
 
     def down_or_paused(self) -> str:
@@ -153,20 +150,17 @@ class Machines:
 
     # what a service manager and an operator do
 
-    def keep_up(self) -> list[str]:
-        """Start again each server that has ended by itself; returns which."""
+    def keep_up(self) -> None:
+        """Start again each server that has ended by itself."""
         ended = [name for name, server in self._servers.items() if name not in self._down and server.poll() is not None]
         due = [name for name in ended if time.monotonic() - self._started[name] > AGAIN_S]
         for name in due:
             self.kill(name)
             self.start(name)
-        return due
 
     def wait_until_whole(self, limit_s: float) -> bool:
         """Wait until each server serves, starting again those that end; returns whether they do in time."""
         until = time.monotonic() + limit_s
-        for name in self._down.copy():
-            self.start(name)
         while not all(self.system.serves(self.server(name)) for name in self.names):
             self.keep_up()
             if time.monotonic() > until:

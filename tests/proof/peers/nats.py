@@ -113,7 +113,7 @@ class _Connection:
         except (nats.errors.Error, OSError) as error:
             raise Lost from error
         (message,) = messages
-        return Taken(message.data.decode(), message.metadata.num_delivered > 1, message)
+        return Taken(message.data.decode(), message)
 
     def end(self, taken: Taken) -> None:
         self._run(taken.token.ack_sync(timeout=CALL_S))

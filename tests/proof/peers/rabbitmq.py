@@ -73,10 +73,15 @@ class RabbitMQ(System):
             return False
         if self._control(servers[0], "eval", "length(rabbit_nodes:list_running()).") != str(len(servers)):
             return False
-        hand = self.hand(servers[0])
         try:
-            assert isinstance(hand, _Channel)
+            hand = self.hand(servers[0])
+        except Lost:
+            return False
+        assert isinstance(hand, _Channel)
+        try:
             hand.declare()
+        except ERRORS:
+            return False
         finally:
             hand.close()
         return all(map(self.serves, servers))
@@ -161,8 +166,7 @@ class _Channel:
             except ERRORS as error:
                 raise Lost from error
             if message is not None:
-                info = message.delivery_info
-                return Taken(str(message.body), bool(info["redelivered"]), info["delivery_tag"])
+                return Taken(str(message.body), message.delivery_info["delivery_tag"])
             if time.monotonic() > until:
                 return None
             time.sleep(POLL_S)

@@ -43,7 +43,7 @@ def read(folder: Path) -> list[Run]:
 
 
 def table(runs: Sequence[Run]) -> Iterator[str]:
-    """The lines of a table with a row for each run, and a line for each episode in which jobs were lost or invented."""
+    """The lines of a table with a row for each run, and a line for each episode that is void or lost jobs."""
     yield f"| {' | '.join(COLUMNS)} |"
     yield "|---" * len(COLUMNS) + "|"
     for run in runs:

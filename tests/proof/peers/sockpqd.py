@@ -75,10 +75,10 @@ class _Client:
 
     def take(self, wait_s: float) -> Taken | None:
         try:
-            job = self._client.get(QUEUE, expire=LEASE_S, wait=wait_s, meta=True)
+            job = self._client.get(QUEUE, expire=LEASE_S, wait=wait_s)
         except SockpqError as error:
             raise Lost from error
-        return None if job is None else Taken(job.data.decode(), job.meta is not None and job.meta.attempt > 1, job)
+        return None if job is None else Taken(job.data.decode(), job)
 
     def end(self, taken: Taken) -> None:
         try:

@@ -37,7 +37,6 @@ class Taken(Struct):
     """A job that a client has."""
 
     job: str
-    marked: bool                            # the system says that it may have been delivered before
     token: Any                              # what `end` needs
 
 

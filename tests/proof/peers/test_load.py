@@ -73,7 +73,7 @@ class InMemoryHand:
 
     def take(self, wait_s: float) -> Taken | None:
         try:
-            return Taken(job := self._system.jobs.get(timeout=wait_s), False, job)
+            return Taken(job := self._system.jobs.get(timeout=wait_s), job)
         except queue.Empty:
             return None
 

@@ -11,7 +11,10 @@ RACES = frozenset({"should run and cancel message move task"})          # DIFFER
 
 
 def rows(suite: str) -> dict[str, list[str]]:
-    """Return the tests of a suite ("moto", "elasticmq") that fail, and for each: here, there, and the source."""
+    """Return the tests of a suite ("moto", "elasticmq") that fail.
+
+    With each: what it expects, what Amazon and we answer, and the source.
+    """
     text = TABLES.read_text("utf-8")
     part = text.partition(f"\n## {suite}\n")[2].partition("\n## ")[0]
     found: dict[str, list[str]] = {}

@@ -54,7 +54,7 @@ class Caller:
         return {} if policy is None else {"ratelimit-policy": policy}
 
     async def read(self, work: Awaitable[T]) -> T:
-        """Await a call that answers at once and may bring large jobs: only so many at a time, as memory allows."""
+        """Await a call that answers at once and may bring large jobs: only as many at a time as memory allows."""
         async with self._readings:
             return await work
 

@@ -70,7 +70,7 @@ class Account:
         return True
 
     def has_room(self, count: int) -> bool:
-        """Return whether so many further bytes of a body may come."""
+        """Return whether this many further bytes of a body may come."""
         bodies = self._bodies + count
         return bodies <= self._bytes_max - self._share and bodies + self._answers <= self._bytes_max
 
@@ -93,7 +93,7 @@ class Account:
             self._release(unread, unread.left)
 
     def sent(self, unread: Unread, count: int) -> None:
-        """Note that the client takes so many bytes of its answer."""
+        """Note that the client takes this many bytes of its answer."""
         if unread in self._unread:              # else it is cut off
             self._release(unread, count)
             del self._unread[unread]

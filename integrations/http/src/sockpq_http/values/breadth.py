@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-VALUES_MAX = 65_536         # of one text: of 1,000 jobs 65 each; decoded they take up to 40 MB
+VALUES_MAX = 65_536         # of one text: of 1,000 jobs 65 each
 
 # As many commas and opening brackets, outside of strings; one match, in a single pass and without going back.
 _MANY = re.compile(

@@ -44,7 +44,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Replace this process by pqworker, or run pqworker and the relay as child processes."""
+        """Replace this process with pqworker, or run pqworker and the relay as child processes."""
         try:
             backend = own_backend(options["backend"])
         except ImproperlyConfigured as error:

@@ -81,7 +81,7 @@ def test_status_and_retries(sqlite_file: Path) -> None:
     connection.close()
     url = f"sqlite:///{sqlite_file}"
     text = pqoutbox("status", url).output
-    assert re.match(r"2 rows wait, the oldest for [\d.]+ s; 0 in a batch; 1 refused\n  mail: 2 wait\n", text)
+    assert re.match(r"2 rows wait, the oldest for [\d.]+ s; 0 in a batch; 1 refused\n  mail: 2 waiting\n", text)
     assert text.endswith(": JobExists: 409\n")
     found = json.loads(pqoutbox("status", "--json", SOCKPQ_OUTBOX_DATABASE=url).output)
     assert (found["waiting"], found["failed"], found["queues"]) == (2, 1, {"mail": 2})

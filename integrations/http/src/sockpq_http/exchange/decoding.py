@@ -32,7 +32,7 @@ def decodable(body: bytes) -> bytes:
 def not_valid(error: ValidationError, part: str) -> RequestValidationError:
     """Return the error of FastAPI for this part of a request. Raises Problem when very many values are wrong."""
     refuse_many(error)
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    found = error.errors(include_url=False, include_input=False)
     return RequestValidationError([{**one, "loc": (part, *one["loc"])} for one in found])
 
 

@@ -74,7 +74,7 @@ def headers_of(status: int) -> Mapping[str, str]:
 
 def problem_of_values(errors: Iterable[Mapping[str, Any]]) -> Problem:
     """Return the problem of values that are not valid, from the errors of pydantic."""
-    found = [{"pointer": _pointer(error.get("loc", ())), "detail": _detail(str(error.get("msg", "not valid")))}
+    found = [{"pointer": _pointer(error.get("loc", ())), "detail": _detail(error)}
              for error in islice(errors, SHOWN_MAX)]
     first = found[0] if found else {"pointer": "", "detail": "the request is not valid"}
     where = f"{first['pointer']}: " if first["pointer"] else ""
@@ -93,10 +93,10 @@ def no_such_method(method: str, allowed: Iterable[str], below: Iterable[str]) ->
     return Problem(405, detail, headers={"allow": others})
 
 
-def _detail(message: str) -> str:
-    """Return what is wrong with a value, in words: pydantic shows the pattern that a text does not match."""
-    pattern = message.removeprefix("String should match pattern '").removesuffix("'")
-    return WORDS.get(pattern, message)[:500]
+def _detail(error: Mapping[str, Any]) -> str:
+    """Return what is wrong with a value; a text of a wrong form is described in words, not by its pattern."""
+    pattern = (error.get("ctx") or {}).get("pattern")
+    return (WORDS.get(pattern) or str(error.get("msg", "not valid")))[:500]
 
 
 def _pointer(place: Iterable[Any]) -> str:

@@ -139,7 +139,7 @@ def status(database: str, as_json: bool) -> None:
         click.echo(f"{rows_wait(counts.waiting)}, the oldest for {lag_s:.1f} s; {counts.claimed} in a batch; "
                    f"{counts.failed} refused")
         for queue, number in queues:
-            click.echo(f"  {queue}: {number} wait")
+            click.echo(f"  {queue}: {number} waiting")
         for failure in failures:
             when = datetime.fromtimestamp(failure.failed).isoformat(" ", "seconds")
             click.echo(f"  row {failure.id} for {failure.queue}, refused {when}: {failure.error}")

@@ -47,7 +47,9 @@ def exported(node: SmallNode) -> bytes:
 
 def cluster_hash(node: SmallNode) -> tuple[int, bytes]:
     """Return the index and the hash that CLUSTER HASH shows."""
-    return DrivenNode.state_hash(cast(DrivenNode, SimpleNamespace(machine=node.machine, _driver=node.up)))
+    return DrivenNode.state_hash(cast(DrivenNode, SimpleNamespace(
+        machine=node.machine, _driver=node.up, is_replica=node.up.leadership.is_replica,
+    )))
 
 
 def test_before_anything_has_come_a_replica_shows_no_hash_of_its_own_log() -> None:

@@ -116,11 +116,13 @@ class OriginConnection:
     async def leads(self) -> bool:
         """Return whether this server is the leader, as far as it knows."""
         number = (await self.ask("INTERCONNECT")).split()[-1:]
-        words = (await self.ask("CLUSTER STATUS")).split()
-        if len(words) != 3 or not words[2].isdigit():
-            raise OriginError(f"CLUSTER STATUS was answered {' '.join(words)}")
-        rows = [(await self.line()).split() for _ in range(int(words[2]))]
-        return any(row[:1] == number and row[4:5] == ["LEADER"] for row in rows)
+        answer = await self.ask("CLUSTER LEADER")
+        if answer == "404 No Leader":
+            return False
+        words = answer.split()
+        if len(words) != 5 or words[:2] != ["200", "OK"]:
+            raise OriginError(f"CLUSTER LEADER was answered {answer}")
+        return words[2:3] == number
 
 
 def _reason(error: BaseException) -> str:

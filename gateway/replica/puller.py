@@ -362,7 +362,7 @@ class Puller:
         self._partial = None
         try:
             partial.close()
-            installed = await self._mirror.install(partial.path, index, partial.hash)
+            installed = await self._mirror.install(partial.path, index, partial.chain)
             if not installed and not self._mirror.active:
                 raise _NotLeading
             wait_s = min(IN_VAIN_S * 2 ** min(self._in_vain, 10), IN_VAIN_S_MAX)
@@ -383,11 +383,11 @@ class Puller:
 class _Partial:
     """A snapshot of which a part has arrived, in a file."""
 
-    def __init__(self, path: Path, server: Address, index: int, hash: bytes, at: float) -> None:  # noqa: A002
+    def __init__(self, path: Path, server: Address, index: int, chain: bytes, at: float) -> None:
         self.path = path
         self.server = server
         self.index = index
-        self.hash = hash
+        self.chain = chain              # the hash of the origin's log up to `index`
         self.size = 0
         self.at = at                    # when something arrived last, monotonic seconds
         self._file: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

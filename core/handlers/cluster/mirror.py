@@ -74,9 +74,9 @@ def snapshot(state: State, operation: MirrorSnapshot, seed: int) -> Reply:
 
 def chunk(state: State, operation: MirrorChunk, seed: int) -> Reply:
     """Add bytes of the snapshot, which is the mirror when all have come."""
-    mirror = state.mirror
-    if mirror is None:
-        return PROMOTED if state.promoted else NOT_EMPTY
+    mirror = _mirror_of(state)
+    if isinstance(mirror, ReplicaRefused):
+        return mirror
     arriving = mirror.arriving
     if arriving is None or (arriving.index, arriving.upload.received_bytes) != (operation.index, operation.offset):
         return Mirrored(mirror.reached)

@@ -203,7 +203,7 @@ async def _stream(client: Client, found: FeedSnapshot, offset: int) -> None:
     hub = client.hub
     found.use()
     try:
-        await client.stream(responses.feed_snapshot(found.index, found.hash, found.size - offset))
+        await client.stream(responses.feed_snapshot(found.index, found.chain, found.size - offset))
         while piece := found.read(offset):
             await client.stream(piece)
             offset += len(piece)

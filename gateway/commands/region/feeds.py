@@ -15,9 +15,9 @@ from sockpqd.gateway.limits import STREAM_PIECE_BYTES
 class FeedSnapshot:
     """A snapshot of the state after the entry `index`, in an open file without a name; closed with its last user."""
 
-    def __init__(self, file: int, index: int, hash: bytes) -> None:  # noqa: A002
+    def __init__(self, file: int, index: int, chain: bytes) -> None:
         self.index = index
-        self.hash = hash            # of the chain at that entry
+        self.chain = chain          # the hash of the log up to that entry
         self.size = os.fstat(file).st_size
         self.users = 0
         self.forgetting: asyncio.TimerHandle | None = None      # forgets it when nobody has used it for a while

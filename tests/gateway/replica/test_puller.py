@@ -378,7 +378,7 @@ class HeadOnly:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answers = {
-            b"CLUSTER ID": b"200 OK - -", b"INTERCONNECT": b"200 OK 2", b"CLUSTER STATUS": b"200 OK 0",
+            b"CLUSTER ID": b"200 OK - -", b"INTERCONNECT": b"200 OK 2", b"CLUSTER LEADER": b"404 No Leader",
             b"CLUSTER FEED SNAPSHOT": b"200 OK 9 ab 100",
         }
         while not self.died:

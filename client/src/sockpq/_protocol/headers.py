@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 
 from sockpq.errors import BadArguments, ProtocolError
@@ -12,6 +11,7 @@ BLOCK_BYTES_MAX = 16_384
 HEADERS_MAX = 64
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 VALUE_BYTES_MAX = 1024
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")       # the category Cc of Unicode
 
 
 def header_block(headers: Mapping[str, str] | None) -> bytes:
@@ -52,7 +52,7 @@ def header_name(name: str) -> str:
 def _value(name: str, value: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"the value of header {name} must be a string, not {type(value).__name__}")
-    if any(unicodedata.category(character) == "Cc" for character in value):
+    if CONTROL.search(value):
         raise BadArguments(f"header {name}: its value has a control character")
     try:
         length = len(value.encode())

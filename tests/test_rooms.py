@@ -41,8 +41,8 @@ ORDER = {
     ),
     "beanstalk_proxy": ("lease_cache", "shared_sums", "backend", "listener", "main"),
     "pqctl": (
-        "output", "access", "health", "settings", "parameters", "report", "snapshot_file", "invocation", "connect",
-        "doctor", "actions", "over_all", "importing", "live", "shell", "commands", "program", "main",
+        "output", "access", "health", "replicas", "settings", "parameters", "report", "snapshot_file", "invocation",
+        "connect", "doctor", "actions", "over_all", "importing", "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "_version", "errors", "names", "_process", "model", "configuration", "interpreter", "_protocol", "_backends",

@@ -109,10 +109,13 @@ class Mirroring:
 
     @property
     def active(self) -> bool:
-        """True if this node leads a replica that can take frames now."""
-        if self.halted is not None and self._machine.level > self._halted_level:
+        """True if this node leads a replica that can take frames now, and was not stopped (CLUSTER OFFLINE)."""
+        machine = self._machine
+        if self.halted is not None and machine.level > self._halted_level:
             self.halted = None
-        return self.halted is None and self._machine.level >= REPLICAS and self._leadership.heads_replica()
+        return (
+            self.halted is None and machine.online and machine.level >= REPLICAS and self._leadership.heads_replica()
+        )
 
     @property
     def origin(self) -> bytes | None:

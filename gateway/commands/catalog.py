@@ -26,7 +26,7 @@ from sockpqd.gateway.commands import (
     write,
 )
 from sockpqd.gateway.commands.context.audited import audited
-from sockpqd.gateway.commands.region import feed
+from sockpqd.gateway.commands.region import feed, replica
 from sockpqd.gateway.protocol.command import InTransaction, Kind, Row
 from sockpqd.gateway.protocol.grammar import events as event_lines
 from sockpqd.gateway.protocol.grammar import find as find_line
@@ -249,6 +249,7 @@ ROWS = (
         ALONE, PLAIN),
     Row(b"CLUSTER FENCED",   servers.cluster_fenced,      may.admin,        audited(admin.cluster_fenced),
         ALONE, PLAIN),
+    Row(b"CLUSTER REPLICA",  alone,                       may.admin,        replica.replica,       READ,    LOOK),
     Row(b"CLUSTER FEED",     servers.cluster_feed,        may.admin,        audited(feed.feed),    ALONE,   LIST),
     Row(b"CLUSTER FEED",     servers.cluster_feed_snapshot, may.admin,      audited(feed.snapshot), ALONE,  LIST),
     Row(b"SYNC",             servers.sync,                may.any_user,     immediate.say,         AT_ONCE, PLAIN,

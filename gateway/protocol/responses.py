@@ -97,6 +97,7 @@ from sockpqd.gateway.protocol.tokens import meta, of_life, seconds, unix
 
 UNKNOWN = "-"                   # a value that this node does not know
 FEED_AGE_S_MAX = 1e9            # stands for any longer time, and for one that is not known
+PROBLEM_CHARS_MAX = 500         # of the reason why a copy does not follow its origin
 CLUSTER_ID_BYTES = 8            # of the 16 random ones: no two clusters that anybody mixes up share them
 
 REFUSAL = b"4"                  # sorts above every successful answer (2xx, 334) and below every error
@@ -384,7 +385,7 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Elsewhere: lambda reply: f"409 Elsewhere {reply.cluster or UNKNOWN}\r\n".encode(),
     Mirrored: lambda reply: number(reply.index),
     ReplicaRefused: _always(NO_REPLICA),
-    ServiceFenced: lambda reply: f"409 Fenced {reply.replica}\r\n".encode(),
+    ServiceFenced: lambda reply: fenced(reply.replica),
     MapChanged: lambda reply: f"409 Map Changed {reply.version}\r\n".encode(),
     AtWriting: lambda answer: answer.form(),
     TooManyUsers: _always(BUSY),
@@ -492,6 +493,21 @@ def cluster_leader(leader: NodeStatus | None) -> bytes:
 def cluster_hash(index: int, value: bytes) -> bytes:
     """The answer to CLUSTER HASH."""
     return f"200 OK {index} {value.hex()}\r\n".encode()
+
+
+def fenced(replica: str) -> bytes:
+    """The answer of a cluster whose service was switched off for good in favour of this replica."""
+    return f"409 Fenced {replica}\r\n".encode()
+
+
+def cluster_replica(
+    phase: str, index: int, origin: bytes | None, executed: int | None, lag_ms: int | None, server: str, problem: str,
+) -> bytes:
+    """The answer to CLUSTER REPLICA; what is not known, or empty, is `-`. The problem is the rest of the line."""
+    cluster = UNKNOWN if origin is None else origin[:CLUSTER_ID_BYTES].hex()
+    text = " ".join(problem.encode("ascii", "backslashreplace").decode().split())[:PROBLEM_CHARS_MAX]
+    return (f"200 OK {phase} {index} {cluster} {_known(executed)} {_known(lag_ms)} {server or UNKNOWN} "
+            f"{text or UNKNOWN}\r\n").encode()
 
 
 def feed_frame(frame: Frame) -> bytes:

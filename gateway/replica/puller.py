@@ -355,6 +355,8 @@ class Puller:
         self._begun(Phase.SNAPSHOT, origin)
         while left:
             data = (await origin.read())[:left]
+            if not self._mirror.active:         # the next leader, or this one if it goes on, gets the rest
+                raise _NotLeading
             partial.write(data)
             partial.at = self._monotonic()
             self.figures.snapshot_bytes += len(data)

@@ -27,6 +27,34 @@ def status(call: Call, origin: str | None) -> int:
     return compare.status(call, origin)
 
 
+@command(region, timeout=5.0, epilog=exit_codes.epilog(
+    done="it can follow, or follows", refused="something is in the way; the lines with FAIL say what"))
+@click.argument("origin", required=False, metavar=f"[{ORIGIN}]")
+def follow(call: Call, origin: str | None) -> int:
+    """Check whether this copy can follow its origin, and let it follow again if it was stopped.
+
+    A copy follows when its nodes have a section [replica] in their configuration and are started with empty data
+    directories: with ORIGIN this looks from here whether the servers answer, feed a copy to this user, and have a
+    feature level that the copy knows, and prints the section if the nodes do not have it yet.
+    """
+    from sockpqd.pqctl.actions.regions import following
+
+    return following.follow(call, origin)
+
+
+@command(region, timeout=10.0)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def stop(call: Call, yes: bool) -> int:
+    """Stop following the origin, until `pqctl region follow`.
+
+    The copy stays as it is at this position, also after restarts, and can be promoted. Use it before something on the
+    origin that may go wrong, or at once when something went wrong there that the copy has not received yet.
+    """
+    from sockpqd.pqctl.actions.regions import following
+
+    return following.stop(call, yes)
+
+
 @command(region, timeout=10.0, epilog=exit_codes.epilog(
     done="equal", refused="DIFFERENT at the same position: call for help", unreached="could not be compared",
     unknown=""))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sockpq import AuthError, ServerView
 
 from sockpqd.pqctl.access import ClusterAccess
-from sockpqd.pqctl.doctor import access_checks
+from sockpqd.pqctl.doctor import access_checks, region_checks
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
 from sockpqd.pqctl.health import (
     Health,
@@ -23,6 +23,7 @@ from sockpqd.pqctl.health import (
 )
 from sockpqd.pqctl.output.text import counted
 
+SWITCHED_OFF = "the service is switched off: see region"
 CLOCKS_APART_MS = 1000      # AT is in seconds
 CLOCKS_BLUR_MS = 100        # a message between two nodes can be delayed by this much
 
@@ -33,13 +34,16 @@ def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[
     own = of_one_cluster(views, given)
     health = assess(views, given)
     checks = [servers_answer(views[:given], own), *access_checks.look(views, access)]
+    region = region_checks.look(own, timeout, access)
+    off = region is not None and health.switched_off        # it says why: for a copy in another region, or of one
     if not own and any(isinstance(view.error, AuthError) for view in views):
         checks.append(Check(SKIP, "leader", "servers answer this only to users that they accept"))
     else:
-        checks.append(leader(health))
+        checks.append(Check(SKIP, "leader", SWITCHED_OFF) if off else leader(health))
     if own:
-        checks += [members(health), peers(own), clocks(own), versions(health), switched_off(health)]
-    return checks
+        checks += [members(health), peers(own), clocks(own), versions(health)]
+        checks.append(Check(SKIP, "online", SWITCHED_OFF) if off else switched_off(health))
+    return checks if region is None else [*checks, region]
 
 
 def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Check:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sockpqd.pqctl.doctor import cluster_checks, lease_checks, machine_checks
@@ -28,6 +29,12 @@ def show(call: Call, data_dir: str | None) -> int:
         checks.append(Check(SKIP, "this machine", "disk and limits were not checked", "give --data-dir on a node"))
     else:
         checks += machine_checks.look(directory)
+    report(call, checks)
+    return exit_code(checks)
+
+
+def report(call: Call, checks: Sequence[Check]) -> None:
+    """Print a line for each check."""
     if call.as_json:
         call.answer("", {"checks": [check._asdict() for check in checks]})
     else:
@@ -35,7 +42,6 @@ def show(call: Call, data_dir: str | None) -> int:
         from rich.text import Text
 
         call.print_rich(Text("\n").join(_lines(check, width) for check in checks))
-    return exit_code(checks)
 
 
 def _lines(check: Check, width: int) -> Text:

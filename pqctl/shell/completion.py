@@ -36,7 +36,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "GROUP LIST": (), "USER SET": (), "USER DELETE": (), "USER LIST": (), "INTERCONNECT": (),
     "CLUSTER LEADER": (), "CLUSTER STATUS": (), "CLUSTER HASH": (), "CLUSTER ID": (), "CLUSTER ADD": (),
     "CLUSTER REMOVE": (), "CLUSTER TRANSFER": (), "CLUSTER OFFLINE": (), "CLUSTER ONLINE": (), "CLUSTER SNAPSHOT": (),
-    "CLUSTER PROMOTE": ("GRACE",), "CLUSTER FENCED": (),
+    "CLUSTER PROMOTE": ("GRACE",), "CLUSTER FENCED": (), "CLUSTER REPLICA": (),
     "OFFLINE": (), "ONLINE": (), "SHUTDOWN": (), "QUIT": (),
 }
 QUEUES = ("PUT", "GET", "GETB", "GETBE", "PEEK", "MOVE", "KICK", "TOTAL", "WAIT", "KEY", "QUEUE")

@@ -32,7 +32,7 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands import cluster, jobs, queues
 from sockpq._protocol.protocol import Answer, Protocol
 from sockpq._protocol.reader import failure
-from sockpq.model import Handed, JobStat, Meta, PeekedJob, Stored
+from sockpq.model import Handed, JobStat, Meta, PeekedJob, ReplicaStatus, Stored
 
 CASES: list[tuple[Command[Any], bytes, Any]] = [
     (jobs.put("q", b""), b"200 OK\r\n", Stored()),
@@ -85,6 +85,11 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
     (cluster.cluster_transfer(), b"200 OK 3 ::1 11361\r\n", Leader(3, "[::1]:11361")),
     (cluster.cluster_snapshot(), b"200 OK 815\r\n", 815),
     (cluster.cluster_hash(), b"200 OK 12 9f3c\r\n", StateHash(12, "9f3c")),
+    (cluster.cluster_replica(), b"409 No Replica\r\n", None),
+    (cluster.cluster_replica(), b"200 OK idle 7 - - - - -\r\n", ReplicaStatus("idle", 7, None, None, None, None, "")),
+    (cluster.cluster_replica(), b"200 OK connecting 7 0011223344556677 9 1500 h:1 no way: in\r\n",
+     ReplicaStatus("connecting", 7, "0011223344556677", 9, 1.5, "h:1", "no way: in")),
+    (cluster.feed_check(), b"409 Too New\r\n", None),
     (cluster.cluster_offline(), b"200 OK Switched to Offline Mode\r\n", None),
     (cluster.cluster_online(), b"200 OK Switched to Online Mode\r\n", None),
     (cluster.cluster_promote(), b"200 OK 17\r\n", 17),
@@ -202,6 +207,10 @@ def test_after_206_a_refusal_speaks_of_the_wait_only(line: bytes) -> None:
         (queues.queues(), b"200 OK 1\r\n*a 1 2 3 4\r\n"),
         (cluster.cluster_transfer(), b"200 OK 3\r\n"),
         (cluster.cluster_hash(), b"200 OK 3 x\r\n"),
+        (cluster.cluster_replica(), b"200 OK idle 7 - - - -\r\n"),
+        (cluster.cluster_replica(), b"200 OK asleep 7 - - - - -\r\n"),
+        (cluster.cluster_replica(), b"200 OK idle 7 x - - - -\r\n"),
+        (cluster.feed_check(), b"200 OK 1\r\n"),
         (cluster.CLUSTER_STATUS, b"200 OK 1\r\n3 c 10.0.0.3 99999 LEADER ONLINE 7 15233 0\r\n"),
         (cluster.PING, b"2" * 70_000),
     ],

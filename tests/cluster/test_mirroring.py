@@ -26,6 +26,7 @@ from sockpqd.core import (
     Operation,
     Put,
     RaiseLevel,
+    SwitchService,
     Tick,
     decode_entry,
     encode_entry,
@@ -243,6 +244,31 @@ def test_frames_that_were_offered_before_are_skipped_and_gaps_are_not_filled() -
     assert outcomes == [True]               # nothing is new, so nothing is logged
     assert head.machine.mirrored == reached
     put_some(both.origin, 5)
+    both.run_until_level()
+
+
+def test_a_replica_that_was_switched_offline_stands_still_also_under_another_leader() -> None:
+    both = Regions()
+    put_some(both.origin, 5)
+    both.run_until_level()
+    head = both.head()
+    assert head is not None
+    switched = Outcome()
+    head.up.leadership.propose_alone(SwitchService(False), switched)
+    both.replica.run_until(lambda: switched.reply)
+    stopped_at = head.machine.mirrored
+    put_some(both.origin, 5)
+    both.run(2.0)
+    both.replica.kill(head.name)
+    both.run(5.0)
+    assert both.head() is None
+    assert {node.machine.mirrored for node in both.replica if node.driver is not None} == {stopped_at}
+    both.replica.start(head.name)
+    both.run(2.0)
+    leader = next(node for node in both.replica if node.up.leadership.heads_replica())
+    switched = Outcome()
+    leader.up.leadership.propose_alone(SwitchService(True), switched)
+    both.replica.run_until(lambda: switched.reply)
     both.run_until_level()
 
 

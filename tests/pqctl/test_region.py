@@ -8,10 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sockpq import Client, OutcomeUnknown, SockpqError
+from sockpq import Client, OutcomeUnknown, ReplicaStatus, SockpqError
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.actions.regions import promote as promotion
+from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN
+from sockpqd.pqctl.doctor.region_checks import judge
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED
 from tests.pqctl.running import ask, run
@@ -32,7 +34,8 @@ def test_a_copy_is_compared_promoted_and_its_origin_fenced(capsys: pytest.Captur
         def come_to() -> bool:
             """Return whether `region status` says that the copy has come to the origin's position."""
             _, told = ask(capsys, replica.servers, "region", "status", there)
-            return told["nodes"] == [{"name": "n1", "applied": told["origin"], "behind": 0}] and told["origin"] >= index
+            level = told["nodes"] == [{"name": "n1", "applied": told["origin"], "behind": 0}]
+            return level and told["origin"] >= index and told["phase"] == "following" and told["problem"] is None
 
         until(come_to, "the copy does not come to the position of its origin")
         code, told = ask(capsys, replica.servers, "region", "diff", there, "--timeout", str(PATIENCE_S))
@@ -72,6 +75,118 @@ def test_a_copy_is_compared_promoted_and_its_origin_fenced(capsys: pytest.Captur
         replica.wait_for_leader(PATIENCE_S)
         with Client(replica.servers, timeout=PATIENCE_S) as client:
             client.put("q", "still served")
+
+
+def found(told: dict[str, Any]) -> dict[str, str]:
+    """Return the state of each check."""
+    return {check["name"]: check["state"] for check in told["checks"]}
+
+
+def test_a_copy_is_stopped_and_follows_again(capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        LocalCluster(1) as origin,
+        LocalCluster(1, {"replica": {"of": ",".join(origin.servers)}}) as replica,
+        Client(origin.servers, timeout=PATIENCE_S) as client,
+    ):
+        there = ",".join(origin.servers)
+
+        def follows() -> bool:
+            """Return whether all is well with the copy."""
+            _, told = ask(capsys, replica.servers, "doctor")
+            return found(told).get("region") == OK
+
+        until(follows, "the copy does not follow")
+        code, told = ask(capsys, replica.servers, "region", "follow", there)
+        assert (code, found(told)) == (DONE, dict.fromkeys(("origin", "feed", "level", "replica"), OK))
+
+        code, told = ask(capsys, replica.servers, "region", "stop", "--yes")
+        assert code == DONE
+        with Client(replica.servers, timeout=PATIENCE_S) as copy:
+            until(lambda: (now := copy.cluster_replica(replica.servers[0])) is not None and now.server is None,
+                  "it still follows")
+            stopped_at = copy.cluster_hash(replica.servers[0]).applied
+        client.put("q", "later")
+        replica.kill("n1")
+        replica.restart("n1")
+        replica.wait_until(
+            lambda views: any(node.role == "LEADER" for view in views for node in view.nodes), "a leader")
+        with Client(replica.servers, timeout=PATIENCE_S) as copy:
+            assert copy.cluster_hash(replica.servers[0]).applied == stopped_at
+        code, told = ask(capsys, replica.servers, "doctor")
+        assert code == 1                        # a warning: somebody wanted it so
+        assert {name: state for name, state in found(told).items() if state != OK} == {
+            "leader": SKIP, "online": SKIP, "region": WARN, "this machine": SKIP, "clocks": SKIP}
+        _, told = ask(capsys, replica.servers, "region", "status")
+        assert told["phase"] == "stopped"
+
+        code, _ = ask(capsys, replica.servers, "region", "follow")
+        assert code == DONE
+        until(follows, "the copy does not follow again")
+        with Client(replica.servers, timeout=PATIENCE_S) as copy:
+            until(lambda: copy.cluster_hash(replica.servers[0]).applied > stopped_at, "nothing more comes")
+
+        origin.terminate("n1")
+        code, told = ask(capsys, replica.servers, "region", "follow", there)
+        assert (code, found(told)) == (REFUSED, {"origin": FAIL})
+
+        def complains() -> bool:
+            """Return whether doctor reports that the origin cannot be reached."""
+            code, told = ask(capsys, replica.servers, "doctor")
+            return code == 2 and found(told)["region"] == FAIL
+        until(complains, "nobody says that the origin cannot be reached")
+
+
+def test_what_is_no_copy_is_not_stopped_and_cannot_become_one_with_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    replica_id = "0011223344556677"
+    with (
+        LocalCluster(1, {"feed": {"replica": replica_id}}) as origin, LocalCluster(1) as other,
+        Client(origin.servers, timeout=PATIENCE_S) as client, Client(other.servers, timeout=PATIENCE_S) as there,
+    ):
+        code, _, errors = run(capsys, "--servers", origin.servers[0], "region", "stop", "--yes")
+        assert (code, "no copy" in errors) == (REFUSED, True)
+        code, _, errors = run(capsys, "--servers", origin.servers[0], "region", "follow")
+        assert (code, "no copy" in errors) == (REFUSED, True)
+        client.put("q", "served as before")
+
+        code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0])
+        assert (code, found(told)["replica"]) == (DONE, WARN)
+        assert f'[replica]\nof = "{origin.servers[0]}"' in told["checks"][-1]["advice"]
+        there.put("q", "of its own")
+        code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0])
+        assert (code, found(told)["replica"]) == (REFUSED, FAIL)
+        code, told = ask(capsys, origin.servers, "region", "follow", origin.servers[0])
+        assert (code, found(told)["replica"]) == (REFUSED, FAIL)
+        code, told = ask(capsys, ["127.0.0.1:1"], "region", "follow", origin.servers[0])
+        assert (code, found(told)["replica"]) == (DONE, SKIP)
+
+        client.cluster_fence(replica_id)
+        code, told = ask(capsys, origin.servers, "doctor")
+        assert (code, found(told)["region"]) == (2, FAIL)
+        assert replica_id in told["checks"][-2]["found"]
+        code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0])
+        assert (code, found(told)["feed"]) == (REFUSED, FAIL)
+
+
+def status(phase: str, lag: float | None = 0.2, problem: str = "") -> ReplicaStatus:
+    return ReplicaStatus(phase, 90, "0011223344556677", 100, lag, "10.0.0.1:11361", problem)
+
+
+@pytest.mark.parametrize(("told", "state", "words"), [
+    ([status("following"), status("idle")], OK, "10 entries and 0.2 s behind"),
+    ([status("following", 61.0)], WARN, "61.0 s behind"),
+    ([status("following"), status("idle", problem="no replica.of")], WARN, "n2 could not follow: no replica.of"),
+    ([status("snapshot", None)], WARN, "fetches the state"),
+    ([status("connecting")], WARN, "connecting"),
+    ([status("connecting", problem="refused")], FAIL, "refused"),
+    ([status("idle"), status("idle", problem="level 9")], FAIL, "level 9"),
+    ([status("idle")], WARN, "no node of it leads"),
+    ([status("stopped"), status("stopped")], WARN, "stopped at position 90"),
+])
+def test_doctor_judges_how_a_copy_follows(told: list[ReplicaStatus], state: str, words: str) -> None:
+    check = judge({f"n{number}": one for number, one in enumerate(told, start=1)})
+    assert check.state == state
+    assert words in check.found
+    assert check.advice is not None or state == OK
 
 
 def test_nothing_is_promoted_without_a_question(capsys: pytest.CaptureFixture[str]) -> None:

@@ -450,6 +450,25 @@ class StateHash(NamedTuple):
     hash: str
 
 
+class ReplicaStatus(NamedTuple):
+    """CLUSTER REPLICA: how a server of a copy in another region follows its origin.
+
+    `phase`: "following", "snapshot" (it fetches the state with which the copy begins), "connecting", "idle" (another
+    server of the copy follows), or "stopped" by cluster_offline(). `position`: the last entry of the origin's log in
+    the copy. `origin`: the id of the cluster that is copied. Only the server that follows knows the others:
+    `executed`, the entries that the origin has, by its last report; `lag`, the seconds since the copy had all of
+    them; `server` of the origin, from which it reads; `problem`: why it does not follow, empty while it does.
+    """
+
+    phase: str
+    position: int
+    origin: str | None
+    executed: int | None
+    lag: float | None
+    server: str | None
+    problem: str
+
+
 class User(NamedTuple):
     """One line of USER LIST. `rights` as "put:mail*"; `in_file`: of the servers' files, so that USER SET is refused."""
 

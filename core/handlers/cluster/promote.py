@@ -45,6 +45,7 @@ def promote(state: State, operation: Promote, seed: int) -> Reply:
         setattr(state, name, getattr(other, name))
     state.level = max(state.level, other.level)
     state.mirror, state.fragments, state.promoted = None, None, True
+    state.online = True                 # also if following was stopped: a promotion is there to be served
     _rise(state)
     _postpone(state, passed_ms, min(max(0, operation.grace_ms), limits.DURATION_MS_MAX))
     for pulse in state.pulses.by_name.values():         # the origin may have given as many since

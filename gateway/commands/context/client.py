@@ -20,6 +20,7 @@ from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import LINES_PER_PIECE, Limits
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.replica import Puller
 from sockpqd.gateway.waiting.end_waiters import EndWaiters
 from sockpqd.gateway.waiting.grant_waiters import GrantWaiters
 from sockpqd.gateway.waiting.job_grants import GrantReservations
@@ -50,6 +51,7 @@ class Services(Protocol):
     budget: int                                 # what may still be executed in this turn, in plain commands
     exports: asyncio.Semaphore                  # limits concurrent snapshot exports
     feeds: Feeds                                # of copies in other regions
+    puller: Puller | None                       # follows the origin, on a node of a replica
     fencing_replica: str | None                 # the id of the cluster that may fence this one
     exported: Places                            # for snapshots on the disk that are written or sent to clients,
     searches: Places                            # for FINDs that search at present,

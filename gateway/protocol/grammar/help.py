@@ -142,6 +142,7 @@ SYNOPSIS = (
     "CLUSTER SNAPSHOT",
     "CLUSTER PROMOTE [GRACE <seconds>]",
     "CLUSTER FENCED <id>",
+    "CLUSTER REPLICA",
     "CLUSTER FEED <index> [<at> <hash>]",
     "CLUSTER FEED SNAPSHOT [<index> <offset>]",
     "OFFLINE",

@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from sockpq import Client, SockpqError
+from sockpq import Client, ReplicaStatus, SockpqError
 
 from sockpqd.pqctl.actions.hashes import ANSWER_S, PAUSE_S, Comparison
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
+from sockpqd.pqctl.replicas import STOPPED, ask, follower_of, in_words
 
 
 def origin_of(call: Call, servers: str) -> Call:
@@ -26,20 +27,36 @@ def hashes(call: Call, client: Client, servers: Servers) -> Iterator[tuple[str, 
             yield name, *client.cluster_hash(address, timeout=min(ANSWER_S, call.timeout))
 
 
+def told(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
+    """Return how the nodes follow; None if this is no replica, or the servers do not say it to this user."""
+    try:
+        return ask(client, servers.named(), min(ANSWER_S, call.timeout))
+    except SockpqError:
+        return None
+
+
 def status(call: Call, origin: str | None) -> int:
     """Show how far the copy is on each node of the replica, and how far its origin is if that is given."""
     with cluster_of(call) as (client, servers):
         copies = list(hashes(call, client, servers))
+        follows = told(call, client, servers)
     executed = None
     if origin is not None:
         with cluster_of(origin_of(call, origin)) as (client, servers):
             executed = max((applied for _, applied, _ in hashes(call, client, servers)), default=None)
-    lines, nodes = [], []
+    lines, nodes = [] if follows is None else [in_words(follows)], []
     for name, applied, _ in copies:
         behind = None if executed is None else max(0, executed - applied)
         lines.append(f"{name}  {applied}" + ("" if behind is None else f"  {behind} entries behind"))
         nodes.append({"name": name, "applied": applied, "behind": behind})
-    call.answer("\n".join(lines), {"origin": executed, "nodes": nodes})
+    follower = None if follows is None else follower_of(follows)
+    status = None if follower is None else follower[1]
+    stopped = follows is not None and any(one.phase == STOPPED for one in follows.values())
+    call.answer("\n".join(lines), {
+        "origin": executed, "nodes": nodes, "phase": STOPPED if stopped else None if status is None else status.phase,
+        "server": None if status is None else status.server, "lag": None if status is None else status.lag,
+        "problem": None if follows is None else next((one.problem for one in follows.values() if one.problem), None),
+    })
     return DONE if copies and (origin is None or executed is not None) else UNREACHED
 
 

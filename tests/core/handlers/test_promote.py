@@ -414,3 +414,10 @@ def test_events_go_on_beyond_those_of_the_origin() -> None:
 def test_the_reply_names_the_origins_last_entry() -> None:
     replica = copy_of(random_log(3, 12))
     assert replica.log(Promote(0)) == [Mirrored(12)]
+
+
+def test_a_copy_that_was_stopped_serves_when_it_is_promoted() -> None:
+    replica = copy_of(random_log(1, 5))
+    assert replica.log(SwitchService(False)) == [Accepted()]
+    assert not replica.machine.online
+    assert promoted(replica.machine).online

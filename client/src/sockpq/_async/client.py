@@ -78,6 +78,7 @@ from sockpq.model import (
     PeekedJob,
     Place,
     QueueTotals,
+    ReplicaStatus,
     RunningJob,
     SessionInfo,
     StateHash,
@@ -1618,6 +1619,21 @@ class Client:
     async def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
         """Return a hash of everything this server has executed; at the same position it is the same on all servers."""
         return await run(self._executor.run_where(cluster.cluster_hash(), server, timeout=timeout))
+
+    async def cluster_replica(self, server: str, *, timeout: float | None = None) -> ReplicaStatus | None:
+        """Return how this server of a copy in another region follows its origin; None if its cluster is no copy.
+
+        Raises Refused (`409 Fenced <id>`) when the cluster was switched off for good, as a copy has taken its place.
+        """
+        return await run(self._executor.run_where(cluster.cluster_replica(), server, timeout=timeout))
+
+    async def feed_check(self, server: str, *, timeout: float | None = None) -> None:
+        """Check that this server would feed a copy of its cluster in another region to this user.
+
+        Raises ForbiddenError without the right admin, or over a connection that can be overheard; NotServing if the
+        cluster is a copy itself; Busy if it feeds as many copies as it may.
+        """
+        await run(self._executor.run_where(cluster.feed_check(), server, timeout=timeout))
 
     async def offline(self, server: str, *, timeout: float | None = None) -> None:
         """Switch one server off for clients; it hands leadership over and continues to replicate."""

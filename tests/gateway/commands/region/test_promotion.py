@@ -1,10 +1,15 @@
-"""Tests the answers of a replica, its promotion, and the fence at its origin."""
+"""Tests the answers of a replica, what it says of itself, its promotion, and the fence at its origin."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from sockpqd.core import Fence, Lead, MirrorEntries, MirrorFrame, Promote, Put, RaiseLevel, encode_entry
+from sockpqd.gateway.commands.region.replica import UNCONFIGURED
+from sockpqd.gateway.replica import OriginSettings, Phase, Puller, PullFigures
+from tests.gateway.helpers.fake_mirror import FakeMirror
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 ORIGIN = b"id of the origin"
@@ -50,6 +55,41 @@ def test_a_promoted_replica_serves_the_jobs_of_its_origin() -> None:
         assert gateway.cluster.operations(Promote) == [Promote(2500)]
         assert await gateway.talk(b"GET q\r\n") == b"200 OK q %d 3 3\r\njob" % (1 + (1 << 32))
         assert await gateway.talk(b"CLUSTER PROMOTE\r\n") == b"409 No Replica\r\n"
+    with_gateway(test)
+
+
+def test_a_copy_says_how_it_follows() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        line = b"CLUSTER REPLICA\r\n"
+        assert await gateway.talk(line) == b"409 No Replica\r\n"
+        await follow(gateway, [Put("q", 3, b"job")])
+        told = b"200 OK %s 2 " + ORIGIN[:8].hex().encode() + b" %s %s %s %s\r\n"
+        unconfigured = UNCONFIGURED.encode()
+        assert await gateway.talk(line) == told % (b"idle", b"-", b"-", b"-", unconfigured)
+        puller = Puller(FakeMirror(), OriginSettings((), None, None, None), Path(), lambda: 12.5)
+        gateway.hub.puller = puller
+        assert await gateway.talk(line) == told % (b"idle", b"-", b"-", b"-", b"-")
+        puller.figures = PullFigures(Phase.FOLLOWING, server="10.0.0.1:11361", executed=5, caught_up_at=12.25)
+        assert await gateway.talk(line) == told % (b"following", b"5", b"250", b"10.0.0.1:11361", b"-")
+        puller.figures = PullFigures(Phase.CONNECTING, "no way:\r\n to \u00fc", executed=5)
+        assert await gateway.talk(line) == told % (b"connecting", b"5", b"-", b"-", b"no way: to \\xfc")
+        puller.figures.problem = "x" * 10_000
+        assert len(await gateway.talk(line)) < 1000
+        puller.figures = PullFigures()
+        assert await gateway.talk(b"CLUSTER OFFLINE\r\n") == b"200 OK Switched to Offline Mode\r\n"
+        assert await gateway.talk(line) == told % (b"stopped", b"-", b"-", b"-", b"-")
+        assert await gateway.talk(b"CLUSTER PROMOTE\r\n") == b"200 OK 2\r\n"
+        assert await gateway.talk(b"GET q\r\n") == b"200 OK q %d 3 3\r\njob" % (1 + (1 << 32))   # it is online
+        assert await gateway.talk(line) == b"409 No Replica\r\n"
+    with_gateway(test)
+
+
+def test_a_fenced_cluster_says_who_took_its_place() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await gateway.cluster._ask(RaiseLevel(2, tuple(gateway.cluster.machine.membership.addresses)))
+        gateway.hub.fencing_replica = REPLICA
+        await gateway.talk(f"CLUSTER FENCED {REPLICA}\r\n".encode())
+        assert await gateway.talk(b"CLUSTER REPLICA\r\n") == f"409 Fenced {REPLICA}\r\n".encode()
     with_gateway(test)
 
 

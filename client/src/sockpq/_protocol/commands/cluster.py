@@ -25,12 +25,23 @@ from sockpq._protocol.reader import (
     number_of,
 )
 from sockpq.errors import BadArguments
-from sockpq.model import ClusterId, Leader, NodeStatus, SessionInfo, StateHash, User, WorkerBounds, WorkerInfo
+from sockpq.model import (
+    ClusterId,
+    Leader,
+    NodeStatus,
+    ReplicaStatus,
+    SessionInfo,
+    StateHash,
+    User,
+    WorkerBounds,
+    WorkerInfo,
+)
 
 _HASH = re.compile(r"[0-9a-f]{1,128}")
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _VERB = re.compile(r"[A-Za-z]{1,32}(?: [A-Za-z]{1,32})?")
 GRACE_S_MAX = 86_400.0          # of a promotion
+REPLICA_PHASES = ("idle", "connecting", "snapshot", "following", "stopped")
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
 
@@ -80,6 +91,25 @@ def cluster_leader() -> Command[Leader | None]:
 def cluster_hash() -> Command[StateHash]:
     """Return a hash of everything this server has executed; at the same position it is the same on all servers."""
     return single("CLUSTER HASH", _state_hash, Repeat.FREELY)
+
+
+@call("one")
+def cluster_replica() -> Command[ReplicaStatus | None]:
+    """Return how this server of a copy in another region follows its origin; None if its cluster is no copy.
+
+    Raises Refused (`409 Fenced <id>`) when the cluster was switched off for good, as a copy has taken its place.
+    """
+    return single("CLUSTER REPLICA", _replica_or_none, Repeat.FREELY)
+
+
+@call("one")
+def feed_check() -> Command[None]:
+    """Check that this server would feed a copy of its cluster in another region to this user.
+
+    Raises ForbiddenError without the right admin, or over a connection that can be overheard; NotServing if the
+    cluster is a copy itself; Busy if it feeds as many copies as it may.
+    """
+    return single(f"CLUSTER FEED {arguments.INT64_MAX}", _nothing_there, Repeat.FREELY)
 
 
 # operators' commands for one server
@@ -274,6 +304,30 @@ def _state_hash(text: str) -> StateHash:
     fields = fields_of(text)
     expect(len(fields) == 2 and _HASH.fullmatch(fields[1]) is not None, "a position and a hash expected")
     return StateHash(as_number(fields[0]), fields[1])
+
+
+def _nothing_there(text: str) -> None:
+    """Take the answer of a server that would feed a copy which is not too far ahead of it, as no copy can be."""
+    if text != "409 Too New":
+        fields_of(text)
+        expect(False, "a feed from an entry that there is not")
+
+
+def _replica(text: str) -> ReplicaStatus:
+    fields = fields_of(text)
+    expect(len(fields) >= 7, "a replica has six fields, and its problem")
+    phase, index, origin, executed, lag_ms, server = fields[:6]
+    problem = " ".join(fields[6:])
+    expect(phase in REPLICA_PHASES, f"phase {phase!r}")
+    expect(origin == "-" or arguments.CLUSTER.fullmatch(origin) is not None, "the id of an origin")
+    lag = as_known(lag_ms)
+    return ReplicaStatus(
+        phase, as_number(index), None if origin == "-" else origin, as_known(executed),
+        None if lag is None else lag / 1000, None if server == "-" else server, "" if problem == "-" else problem)
+
+
+def _replica_or_none(text: str) -> ReplicaStatus | None:
+    return None if text == "409 No Replica" else _replica(text)
 
 
 def _leader(text: str) -> Leader:

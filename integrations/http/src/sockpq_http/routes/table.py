@@ -185,7 +185,8 @@ LEFT_OUT = {
     **dict.fromkeys(
         ("SNAPSHOT", "CLONE", "SESSION LIST", "SESSION END", "USER SET", "USER DELETE", "USER LIST", "MAP SET",
          "CLUSTER HASH", "CLUSTER ADD", "CLUSTER REMOVE", "CLUSTER TRANSFER", "CLUSTER ONLINE", "CLUSTER OFFLINE",
-         "CLUSTER SNAPSHOT", "CLUSTER FEED", "CLUSTER PROMOTE", "CLUSTER FENCED", "OFFLINE", "ONLINE", "SHUTDOWN"),
+         "CLUSTER SNAPSHOT", "CLUSTER FEED", "CLUSTER PROMOTE", "CLUSTER FENCED", "CLUSTER REPLICA", "OFFLINE",
+         "ONLINE", "SHUTDOWN"),
         "an operator's, with pqctl: no program needs it, and it should not be reachable from outside",
     ),
 }

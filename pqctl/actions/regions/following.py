@@ -1,0 +1,198 @@
+"""`pqctl region follow` and `region stop`: whether a replica can follow its origin, and whether it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sockpq import (
+    AuthError,
+    Busy,
+    Client,
+    ForbiddenError,
+    NotServing,
+    NotSupported,
+    ReplicaStatus,
+    ServerView,
+    SockpqError,
+    Unavailable,
+)
+
+from sockpqd.pqctl import replicas
+from sockpqd.pqctl.actions.hashes import ANSWER_S
+from sockpqd.pqctl.actions.regions.compare import origin_of
+from sockpqd.pqctl.connect import Servers, cluster_of
+from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
+from sockpqd.pqctl.doctor.run import report
+from sockpqd.pqctl.health import Health, ask, assess, complaint, id_of, of_one_cluster
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.confirm import confirm
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
+
+NO_REPLICA = "this cluster is no copy of another one: it was promoted, or its nodes have no replica.of"
+SECRET_FILE, CA = "/etc/sockpqd/copy.secret", "/etc/sockpqd/origin-ca.crt"     # as in docs/REGIONS.md
+FEED_ADVICE = "give it --user with the right admin there, and use TLS (--ca): a feed has all data"
+
+
+def follow(call: Call, origin: str | None) -> int:
+    """Check the origin if it is given, then let a replica that was stopped follow again."""
+    if origin is not None:
+        found = list(checks(call, origin_of(call, origin)))
+        report(call, found)
+        if any(check.state == FAIL for check in found):
+            return REFUSED
+    try:
+        with cluster_of(call, leading=origin is None) as (client, servers):
+            told = _told(call, client, servers)
+            if not told:
+                if origin is None:
+                    raise Failure(REFUSED, NO_REPLICA)
+                return DONE
+            if any(status.phase == replicas.STOPPED for status in told.values()):
+                client.cluster_online()
+                sentence = "it follows again"
+            else:
+                sentence = replicas.in_words(told)
+    except (AuthError, Unavailable):
+        if origin is None:
+            raise
+        return DONE                     # it is still to be set up, as the checks say
+    if origin is None:
+        call.answer(sentence, {"following": True})
+    return DONE
+
+
+def stop(call: Call, yes: bool) -> int:
+    """Let the replica stand still. Raises Failure if the cluster is none, so that no service is switched off."""
+    with cluster_of(call, leading=True) as (client, servers):
+        told = _told(call, client, servers)
+        if told is None:
+            raise Failure(REFUSED, f"{NO_REPLICA}; nothing was stopped")
+        confirm("Let this copy follow its origin no longer, until `pqctl region follow`?", yes)
+        client.cluster_offline()
+        position = max((status.position for status in (_told(call, client, servers) or told).values()), default=0)
+    call.answer(f"stopped at position {position} of the origin's log; `pqctl region follow` lets it follow again",
+                {"index": position})
+    return DONE
+
+
+def _told(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
+    """Return how the nodes follow, None if the cluster is no replica. Raises Failure if they are too old."""
+    try:
+        return replicas.ask(client, servers.named(), min(ANSWER_S, call.timeout))
+    except NotSupported as error:
+        raise Failure(REFUSED, "the servers do not know copies in another region: upgrade them") from error
+    except SockpqError as error:
+        if replicas.fenced_for(error) is None:
+            raise
+        return None
+
+
+def checks(call: Call, origin: Call) -> Iterator[Check]:
+    """Check whether the cluster of this call can follow the one of `origin`, with the same user and authority."""
+    views, given = ask(origin.servers, origin.timeout, origin.access)
+    own = of_one_cluster(views, given)
+    silent = [complaint(view) for view in views[:given] if view not in own]
+    if not own:
+        yield Check(FAIL, "origin", "; ".join(silent), "correct the addresses, or look at the network between the two")
+        return
+    yield (Check(WARN, "origin", "; ".join(silent), "the copy uses the servers that answer") if silent
+           else Check(OK, "origin", f"all {len(views)} servers answer"))
+    health = assess(views, given)
+    yield feed(own, origin)
+    mine, count = ask(call.servers, call.timeout, call.access)
+    here = of_one_cluster(mine, count)
+    if not here:
+        yield Check(SKIP, "replica", "no server of the copy answers yet", _section(call, own))
+        return
+    if id_of(here) is not None and id_of(here) == id_of(own):
+        yield Check(FAIL, "replica", "both are the same cluster", "name servers of the copy with --servers")
+        return
+    yield level(health, assess(mine, count))
+    yield _replica(call, own)
+
+
+def feed(own: list[ServerView], origin: Call) -> Check:
+    """Check that the servers would feed this user a copy."""
+    bad, busy = {}, []
+    with origin.access.client([view.server for view in own], origin.timeout) as client:
+        for view in own:
+            try:
+                client.feed_check(view.server, timeout=min(ANSWER_S, origin.timeout))
+            except ForbiddenError:
+                bad[view.server] = "feeds no copy to this user, or not over this connection"
+            except NotServing:
+                bad[view.server] = "is a copy of another cluster itself"
+            except NotSupported:
+                bad[view.server] = "is of a version without copies in another region"
+            except Busy:
+                busy.append(view.server)
+            except SockpqError as error:
+                bad[view.server] = str(error)
+        fenced = _fenced(client, own, origin)
+    if fenced is not None:
+        return Check(FAIL, "feed", f"the origin was switched off for good: the cluster {fenced} has taken its place",
+                     "that one can be followed")
+    if bad:
+        told = "; ".join(f"{server} {why}" for server, why in bad.items())
+        copy = any("itself" in why for why in bad.values())
+        return Check(FAIL, "feed", told, "name the servers of its origin" if copy else FEED_ADVICE)
+    if busy:
+        state = WARN if len(busy) < len(own) else FAIL
+        return Check(state, "feed", f"as many copies as may be read from {', '.join(busy)}", "end one of them")
+    return Check(OK, "feed", "every server would feed a copy to this user")
+
+
+def _fenced(client: Client, own: list[ServerView], origin: Call) -> str | None:
+    try:
+        client.cluster_replica(own[0].server, timeout=min(ANSWER_S, origin.timeout))
+    except SockpqError as error:
+        return replicas.fenced_for(error)
+    return None
+
+
+def level(origin: Health, replica: Health) -> Check:
+    """Check that the programs of the replica know the feature level of the origin."""
+    there = max((node.cluster_level for node in origin.nodes if node.cluster_level is not None), default=None)
+    known = {node.name: node.level for node in replica.nodes if node.level is not None}
+    old = sorted(name for name, own in known.items() if there is not None and own < there)
+    if old:
+        return Check(FAIL, "level", f"the origin has feature level {there}, which {', '.join(old)} do not know",
+                     "upgrade the nodes of the copy first")
+    return Check(OK, "level", f"the copy knows the feature level {there or '-'} of its origin")
+
+
+def _replica(call: Call, own: list[ServerView]) -> Check:
+    """Check that the cluster of this call is, or can be, a copy of this origin."""
+    with cluster_of(call) as (client, servers):
+        try:
+            told = _told(call, client, servers)
+        except ForbiddenError:
+            return Check(SKIP, "replica", "its servers do not say how they follow to this user", "use one with admin")
+        if told is None:
+            used = client.total()
+            if used.queues or used.jobs:
+                return Check(FAIL, "replica", "this cluster has jobs of its own, so it cannot become a copy",
+                             "start its nodes with empty data directories")
+            return Check(WARN, "replica", "its nodes are not configured as a copy",
+                         f"empty their data directories, and start them with {_section(call, own)}")
+    for status in told.values():
+        if status.origin is not None and id_of(own) not in (None, status.origin):
+            return Check(FAIL, "replica", f"it is a copy of the cluster {status.origin}, not of {id_of(own)}",
+                         "correct replica.of, or empty the data directories of the copy to begin again")
+    if any(status.phase == replicas.STOPPED for status in told.values()):
+        return Check(OK, "replica", "it was stopped, and follows again now")
+    follower = replicas.follower_of(told)
+    well = follower is not None and not follower[1].problem
+    return Check(OK if well else WARN, "replica", replicas.in_words(told),
+                 None if well else "if all else here is well, look at the files of [replica] on its nodes")
+
+
+def _section(call: Call, own: list[ServerView]) -> str:
+    """Return the section that the nodes of a copy of this origin need."""
+    servers = sorted({line.client for view in own for line in view.nodes if line.client is not None})
+    lines = ["[replica]", f'of = "{",".join(servers)}"']
+    if call.access.user is not None:
+        lines += [f'user = "{call.access.user}"', f'secret_file = "{SECRET_FILE}"']
+    if call.access.tls:
+        lines.append(f'ca = "{CA}"')
+    return "\n".join(lines)

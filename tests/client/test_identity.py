@@ -57,7 +57,7 @@ def test_after_the_death_of_its_cluster_nothing_goes_to_another(
     cluster: MemoryCluster, other: MemoryCluster, make_client: MakeClient, sessions: bool
 ) -> None:
     other.lead(None)
-    client = make_client([other.addresses[0], cluster.addresses[0]], sessions=sessions, **{**TIMES, "timeout": 1.5})
+    client = make_client([other.addresses[0], cluster.addresses[0]], sessions=sessions, **{**TIMES, "timeout": 4})
     client.put("q", b"1")
     assert cluster.bodies("q") == [b"1"]
     other.lead(other.servers[0])

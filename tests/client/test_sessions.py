@@ -11,7 +11,7 @@ from sockpqd.core import Done, Request
 from tests.client.conftest import MakeClient
 from tests.client.faults import Fault
 from tests.client.memory_cluster import MemoryCluster
-from tests.waiting import at_most, until
+from tests.waiting import at_most, eventually, until
 
 FAULTS = [
     Fault.EXECUTE_AND_CLOSE, Fault.HALF_ANSWER, Fault.EXECUTE_AND_STALL,
@@ -274,14 +274,19 @@ def test_an_answer_that_belongs_to_another_request_is_never_taken(cluster: Memor
 def test_a_lost_put_is_unknown_when_the_deadline_comes_before_the_answer(
     cluster: MemoryCluster, client: Client
 ) -> None:
+    def fail_over() -> None:
+        if eventually(lambda: cluster.bodies("q") == [b"1", b"2"]):
+            cluster.lead(None)
+
+    client.put("q", b"1")               # is connected, and has a session
     cluster.servers[0].fail("PUT", Fault.EXECUTE_AND_STALL)
-    timer = threading.Timer(0.1, cluster.lead, [None])
-    timer.start()
-    with at_most(4), pytest.raises(OutcomeUnknown):
-        client.put("q", b"x", timeout=1)
+    failing_over = threading.Thread(target=fail_over)
+    failing_over.start()
+    with at_most(30), pytest.raises(OutcomeUnknown):
+        client.put("q", b"2", timeout=2)
+    failing_over.join()
     with pytest.raises(Unavailable):
         client.put("q", b"x", timeout=0.2)
-    timer.join()
 
 
 def test_a_refused_repetition_says_nothing_about_the_first_try(cluster: MemoryCluster, client: Client) -> None:

@@ -159,7 +159,7 @@ def test_a_wrong_secret_has_its_own_exit_code(
         assert "the server refuses user 'ann' with this secret" in err
         assert "another-secret" not in out + err
     secure.servers[0].stop()
-    assert run(capsys, *ann, "cluster", "status")[0] == 77
+    assert run(capsys, *ann, "cluster", "status", "--timeout", "60")[0] == 77
 
 
 def test_without_a_user_it_is_told_how_to_give_one(

@@ -18,7 +18,7 @@ COMMANDS = [ADD, ("remove", "n2"), ("transfer",), ("transfer", "n2"), ("offline"
 
 
 def steer(
-    capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str, timeout: float = 5,
+    capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str, timeout: float = 60,
 ) -> tuple[int, str, str]:
     """Return exit code, output, errors."""
     return run(capsys, "--servers", ",".join(servers), "cluster", *arguments, "--timeout", str(timeout))
@@ -97,7 +97,7 @@ def test_nobody_leads(
     arguments: tuple[str, ...], cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.lead(None)
-    code, out, err = steer(capsys, cluster.addresses, *arguments, timeout=0.3)
+    code, out, err = steer(capsys, cluster.addresses, *arguments, timeout=3)
     assert (code, out, err, cluster.executed) == (UNREACHED, "", f"{NO_LEADER}\n", [])
     changes = [line for server in cluster.servers for line in server.received if line.startswith("CLUSTER ")]
     assert set(changes) == {"CLUSTER STATUS"}       # nothing was sent whose outcome nobody could know

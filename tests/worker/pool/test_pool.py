@@ -340,10 +340,10 @@ def test_leases_are_kept_for_what_runs_and_for_what_waits() -> None:
                 await asyncio.to_thread(on.server.pass_time, 0.2)
             assert len(on.client.running()) == 3
             assert on.pool.held == 3
-            for _ in range(3):
+            for rest in (2, 1, 0):
+                await on.until(lambda: on.children.busy)
                 on.children.busy[0].end()
-                await asyncio.sleep(0.1)
-            assert on.client.running() == []
+                await on.until(lambda rest=rest: len(on.client.running()) == rest)
             assert on.pool.counters.lost == 0
     run(main)
 

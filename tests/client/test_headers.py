@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from sockpq import BadArguments, Client, Key, Number
+from sockpq._protocol.headers import CONTROL
 
 from tests.client.conftest import MakeClient
 from tests.client.real_server import RealServer
@@ -71,6 +74,12 @@ def test_wrong_headers_are_not_sent(client: Client, headers: dict[str, str]) -> 
     with pytest.raises(BadArguments):
         client.put("q", b"", headers=headers)
     assert client.total("q").jobs == 0
+
+
+def test_exactly_the_control_characters_of_unicode_are_refused() -> None:
+    characters = list(map(chr, range(0x3000)))
+    found = [character for character in characters if CONTROL.search(character)]
+    assert found == [character for character in characters if unicodedata.category(character) == "Cc"]
 
 
 def test_a_put_that_is_remembered_is_not_executed_again(client: Client) -> None:

@@ -9,7 +9,6 @@ attribute whose name begins with `sqs.` is no header.
 from __future__ import annotations
 
 import re
-import unicodedata
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from functools import lru_cache
@@ -26,6 +25,7 @@ ATTRIBUTES, GROUP, DEDUPLICATION = "sqs.attrs", "sqs.group", "sqs.dedup"
 TRACE, SENDER = "sqs.trace", "sqs.sender"
 HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 HEADER_BYTES_MAX = 1024
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")       # the category Cc of Unicode
 HEADERS_BYTES_MAX = 12_000      # of attributes; a job's headers have 16,384, which leaves room for the others
 GROUP_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 GROUP_CHARACTERS_MAX = 64
@@ -62,7 +62,7 @@ def _fits(name: str, kind: str, text: str) -> bool:
     return (
         kind == "String" and HEADER_NAME.fullmatch(name) is not None and not name.startswith(OWN)
         and len(text) <= HEADER_BYTES_MAX and len(text.encode()) <= HEADER_BYTES_MAX
-        and not any(unicodedata.category(character) == "Cc" for character in text)
+        and not CONTROL.search(text)
     )
 
 

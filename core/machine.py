@@ -46,7 +46,7 @@ from sockpqd.core.queries import (
 )
 from sockpqd.core.rules.activate import pass_time, release
 from sockpqd.core.rules.expire import end_due
-from sockpqd.core.rules.fair_choice import available, has_open, open_to_fair
+from sockpqd.core.rules.fair_choice import available, charge_relisted, has_open, open_to_fair
 from sockpqd.core.rules.hand_out import available_of_item
 from sockpqd.core.rules.items.cancel import any_to_remove
 from sockpqd.core.rules.pulses import time_out_results
@@ -205,6 +205,8 @@ class Machine:
                     state.end_operation()
                 if turned_items:
                     release(state)
+                if state.fair is not None:
+                    charge_relisted(state, state.fair)
             state.retained_keys.expire(state.clock_ms)
             if state.errors.pending:
                 state.errors.settle(state.queues.settings)
@@ -871,7 +873,7 @@ def _begin_entry(state: State, index: int, now_ms: int, seed: int) -> None:
         state.next_seq = seq
     state.retained_keys.added = state.remembered_keys.added = 0
     if state.fair is not None:
-        state.fair.now_ms = state.clock_ms
+        state.fair.begin_entry(state.clock_ms)
     state.effects = Effects()
     if state.events.recorded:
         state.events.of_entry = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import chain
 
 from msgspec import Struct
 
@@ -23,6 +24,7 @@ class FairChoice(Struct, gc=False, frozen=True):
     in_turn: bool = True
 
 
+WIDE_LOOKED = 8         # wide groups of a queue that take as long as one blocked group
 MANY_QUEUES = 16        # in one command: from this many on, iterating over the groups may be cheaper
 KEPT_MAX = 100          # groups at their LIMIT that one choice inspects while some groups are paused
 
@@ -84,9 +86,12 @@ def places_by_queue(scheduler: FairScheduler, queues: Iterable[Queue]) -> dict[i
     accounts = scheduler.accounts
     for queue in queues:
         groups = scheduler.queue_groups.get(queue.name)
-        for name, first in () if groups is None else groups.listed.items():
+        if groups is None:
+            continue
+        scheduler.looked += len(groups.wide) // WIDE_LOOKED
+        for name, first in chain(groups.listed.items(), groups.wide.items()):
             account = accounts.get(name)
-            if account is None or not account.offered or not account.open:
+            if account is None or first is None or not account.offered or not account.open:
                 continue
             place = account.key, first
             best = firsts.get(account.level)

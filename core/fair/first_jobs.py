@@ -2,6 +2,13 @@
 
 A queue with many groups lists only those that are next in their levels, because everything is listed again when the
 queue closes or opens. Their ranking follows the levels (`rank_moved`).
+
+A group that is one of the many of more than WIDE queues is not ranked in them, so that it opens, closes and moves in
+one step: each of these queues lists it, and compares its wide groups one by one. There are few of them, as each has
+that many jobs.
+
+What is ranked, and which groups are wide, follows from the jobs alone and not from what was before: the work of a
+command is counted by it, and must be the same on a node that has begun with a snapshot.
 """
 
 from __future__ import annotations
@@ -13,11 +20,16 @@ from sockpqd.core.fair.queue_groups import FEW, Place, QueueGroups
 from sockpqd.core.ops.queues import Sched
 from sockpqd.core.store.job_list import JobList
 
+WIDE = 256      # a group is ranked in up to this many queues
+
 
 class FirstJobs:
-    """Lists the places of first jobs by group, and moves groups between the runnable and blocked ones of a level."""
+    """Lists the places of first jobs by group, and moves groups between the runnable and blocked ones of a level.
 
-    __slots__ = ("_accounts", "_moved", "_offered", "_places", "_queue_groups")
+    `relisted` counts places that were listed or ranked again beyond those of the command's own jobs.
+    """
+
+    __slots__ = ("_accounts", "_moved", "_offered", "_places", "_queue_groups", "relisted")
 
     def __init__(
         self, accounts: dict[str, GroupAccount], queue_groups: dict[str, QueueGroups], offered: OfferedGroups,
@@ -27,6 +39,7 @@ class FirstJobs:
         self._offered = offered
         self._places: dict[str, JobList[Place]] = {}    # by group, in open queues; see QueueGroups.wanted
         self._moved: dict[str, None] = {}               # groups to be re-ranked, see rank_moved
+        self.relisted = 0
 
     def has(self, account: GroupAccount) -> bool:
         """Return whether the group is open and an open queue has a job of it to hand out."""
@@ -45,9 +58,10 @@ class FirstJobs:
         if groups.ranking is not None:
             self.rank(groups, group)
             groups.reorder(group)
-            if groups.ready is None or len(groups.ready) <= FEW // 2:
+            if groups.ready is None or len(groups.ready) <= FEW:
                 self._end_ranking(groups)
             self._relist(groups)
+            self._show_wide(groups)
         elif groups.ready is not None and len(groups.ready) > FEW:
             self._begin_ranking(groups)
         else:
@@ -59,8 +73,9 @@ class FirstJobs:
         """Note that the queue was closed or opened."""
         if groups.ready is None:
             self.changed(groups, groups.queue.name)
-        else:
-            self._relist(groups)
+            return
+        self._relist(groups)
+        self._show_wide(groups)
 
     def restore(self, groups: QueueGroups) -> None:
         """List the first jobs of a queue restored from a snapshot."""
@@ -82,25 +97,45 @@ class FirstJobs:
 
     def _list(self, groups: QueueGroups, group: str, place: Place | None) -> None:
         """List this place for the group in this queue; None removes the entry."""
-        places, before = self._places.get(group), groups.listed.get(group)
+        before = groups.listed.get(group)
         if place is None:
-            assert places is not None
-            assert before is not None
             del groups.listed[group]
-            places.remove(before)
-            if not places.size:
-                del self._places[group]
-                self._move(group, runnable=False)
-            return
-        groups.listed[group] = place
+        else:
+            groups.listed[group] = place
+        self._replace(group, before, place)
+
+    def _list_wide(self, groups: QueueGroups, group: str) -> None:
+        """List the place of a wide group in this queue, if the queue is open."""
+        before, place = groups.wide[group], None if groups.queue.front is None else groups.place(group)
+        if place != before:
+            groups.wide[group] = place
+            self._replace(group, before, place)
+
+    def _show_wide(self, groups: QueueGroups) -> None:
+        """List all wide groups of this queue if it has been opened, or none of them if it has been closed."""
+        shown = groups.queue.front is not None
+        if shown != groups.shown:
+            groups.shown = shown
+            self.relisted += len(groups.wide)
+            for group in groups.wide:
+                self._list_wide(groups, group)
+
+    def _replace(self, group: str, before: Place | None, place: Place | None) -> None:
+        """Replace the place of a group in one queue; None: it has none."""
+        places = self._places.get(group)
         if places is None:
-            places = self._places[group] = JobList()
-            places.add(place)
-            self._move(group, runnable=True)
+            if place is not None:
+                places = self._places[group] = JobList()
+                places.add(place)
+                self._move(group, runnable=True)
             return
         if before is not None:
             places.remove(before)
-        places.add(place)
+        if place is not None:
+            places.add(place)
+        elif not places.size:
+            del self._places[group]
+            self._move(group, runnable=False)
 
     def _move(self, group: str, *, runnable: bool) -> None:
         """Move the group, if it is offered, to the runnable or the blocked list of its level."""
@@ -111,20 +146,20 @@ class FirstJobs:
     def opened(self, account: GroupAccount, *, now: bool) -> None:
         """Open the group, or close it (`now` False), for all its queues in one step.
 
-        Only queues with many groups must add or remove it in their ranking.
+        Only queues that rank it, which are WIDE at most, must add or remove it.
         """
         account.open = now
         if account.offered and account.name in self._places:
             self._offered.move(account, runnable=now)
         self.moved(account)
-        for name in account.ranked:
+        for name in () if account.wide else account.ranked:
             self._queue_groups[name].reorder(account.name)
 
     # ---- ranking in queues with many groups
 
     def moved(self, account: GroupAccount) -> None:
         """Note that the group has changed or lost its place in its level."""
-        if account.ranked:
+        if account.moves:
             self._moved[account.name] = None
 
     def rank_moved(self) -> None:
@@ -145,18 +180,68 @@ class FirstJobs:
             return
         has = groups.place(group) is not None
         if has == (name in account.ranked):
+            if has and account.wide:
+                self._list_wide(groups, group)
             return
         self._rank_again(account)
         if has:
+            if len(account.ranked) == WIDE:
+                self._widen(account)
             account.ranked[name] = None
-            if account.ranked_as is not None:
+            if account.wide:
+                self._widen_in(groups, group)
+            elif account.ranked_as is not None:
                 groups.rank(*account.ranked_as)
-        else:
-            del account.ranked[name]
-            if account.ranked_as is not None:
-                groups.unrank(*account.ranked_as)
+            return
+        if account.wide:
+            self._replace(group, groups.wide.pop(group), None)
+        elif account.ranked_as is not None:
+            groups.unrank(*account.ranked_as)
+        self._leave(account, name)
+
+    def _leave(self, account: GroupAccount, queue: str) -> None:
+        """Note that the group is no longer one of the many of this queue."""
+        del account.ranked[queue]
+        if account.wide and len(account.ranked) <= WIDE:
+            self._narrow(account)
+
+    def _widen(self, account: GroupAccount) -> None:
+        """List the group in its queues instead of ranking it."""
+        self.relisted += len(account.ranked)
+        ranked_as, account.ranked_as, account.wide = account.ranked_as, None, True
+        self._moved.pop(account.name, None)
+        for name in account.ranked:
+            groups = self._queue_groups[name]
+            if ranked_as is not None:
+                groups.unrank(*ranked_as)
+            self._widen_in(groups, account.name)
+            self._relist(groups)
+
+    def _widen_in(self, groups: QueueGroups, group: str) -> None:
+        groups.wide[group] = groups.listed.pop(group, None)
+        if groups.order is not None:
+            groups.order.set(group, None)
+        self._show_wide(groups)
+        self._list_wide(groups, group)
+
+    def _narrow(self, account: GroupAccount) -> None:
+        """Rank the group in its queues instead of listing it."""
+        self.relisted += len(account.ranked)
+        account.wide = False
+        for name in account.ranked:
+            groups = self._queue_groups[name]
+            place = groups.wide.pop(account.name)
+            if place is not None:
+                groups.listed[account.name] = place
+            groups.reorder(account.name)
+        self._rank_again(account)
+        if account.ranked_as is None:
+            for name in account.ranked:
+                self._relist(self._queue_groups[name])
 
     def _rank_again(self, account: GroupAccount) -> None:
+        if account.wide:
+            return
         before, after = account.ranked_as, (account.level, account.key) if account.offered and account.open else None
         if before == after:
             return
@@ -190,6 +275,9 @@ class FirstJobs:
     def _end_ranking(self, groups: QueueGroups) -> None:
         """Stop ranking the groups of a queue that now has only a few."""
         groups.ranking = groups.order = None
+        wide, groups.wide = groups.wide, {}
+        groups.listed.update((group, place) for group, place in wide.items() if place is not None)
         for group in groups.names():
-            if group in self._accounts:
-                self._accounts[group].ranked.pop(groups.queue.name, None)
+            account = self._accounts.get(group)
+            if account is not None and groups.queue.name in account.ranked:
+                self._leave(account, groups.queue.name)

@@ -56,11 +56,17 @@ class GroupAccount(Struct, gc=False, eq=False):
     queues: dict[str, None] = field(default_factory=dict)       # queues of other names in which it has READY jobs
     ranked: dict[str, None] = field(default_factory=dict)       # queues with many groups where it can hand out a job,
     ranked_as: tuple[int, tuple[int, int, str]] | None = None   # and its level and key there; None: it has none
+    wide: bool = False          # these are too many: they list it instead (first_jobs.py)
 
     @property
     def key(self) -> tuple[int, int, str]:
         """The order in which the groups of a level are chosen."""
         return self.priority_ns, self.turn, self.name
+
+    @property
+    def moves(self) -> int:
+        """The number of queues in which it is ranked again when it moves in its level, opens or closes."""
+        return 0 if self.wide else len(self.ranked)
 
 
 class Levels(Struct, gc=False, eq=False):

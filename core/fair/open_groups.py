@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import nsmallest
+from itertools import chain
 
 from sockpqd.core.fair.first_jobs import FirstJobs
 from sockpqd.core.fair.gates import GroupGates
@@ -233,12 +234,13 @@ def _open_names(groups: QueueGroups) -> Iterable[str]:
     if groups.ranking is None:
         return groups.names()
     if groups.order is not None:
-        return groups.order.names()
-    return (key[2] for keys in groups.ranking.values() for key in keys)
+        return chain(groups.order.names(), groups.open_wide())
+    return chain((key[2] for keys in groups.ranking.values() for key in keys), groups.open_wide())
 
 
 def _open_count(groups: QueueGroups) -> int:
     """Return the number of open groups of a queue that has many."""
-    if groups.order is not None:
-        return groups.order.size
-    return 0 if groups.ranking is None else sum([len(keys) for keys in groups.ranking.values()])
+    if groups.ranking is None:
+        return 0
+    ranked = groups.order.size if groups.order is not None else sum([len(keys) for keys in groups.ranking.values()])
+    return ranked + sum(1 for _ in groups.open_wide())

@@ -57,7 +57,9 @@ class QueueGroups(Struct, gc=False, eq=False):
     foreign_running: int = 0
     running: dict[str, int] = field(default_factory=dict)       # the RUNNING jobs of each foreign group that has some
     listed: dict[str, Place] = field(default_factory=dict)      # the first jobs of groups, as the scheduler lists them
-    ranking: dict[int, SortedList] | None = None                # of many groups: by level the keys of those offered
+    ranking: dict[int, SortedList] | None = None                # of many groups: by level the keys of those offered,
+    wide: dict[str, Place | None] = field(default_factory=dict) # but not of these, nor in `listed`: see first_jobs.py
+    shown: bool = True                      # these are listed, as the queue is open
     in_order: GroupOrder | None = None      # with GROUPORDER: the running jobs
     order: PlaceOrder | None = None         # of many groups with SCHED GROUPS: the open ones by their first jobs
 
@@ -156,10 +158,14 @@ class QueueGroups(Struct, gc=False, eq=False):
 
     def first_open(self) -> str | None:
         """Return the open group whose first job comes first; None: all are closed."""
-        if self.order is not None:
-            return self.order.first
-        names = [name for name in self.names() if self.has_open(name)]
+        names = [name for name in (self.names() if self.order is None else self.wide) if self.has_open(name)]
+        if self.order is not None and self.order.first is not None:
+            names.append(self.order.first)
         return min(names, key=self._order_of) if names else None
+
+    def open_wide(self) -> Iterable[str]:
+        """Return the wide groups that are open and have a job here that could be handed out."""
+        return (name for name in self.wide if self.has_open(name))
 
     def first_open_job(self) -> Job | None:
         """Return the first job, in the queue's order, of an open group; None: all groups are closed.
@@ -191,7 +197,7 @@ class QueueGroups(Struct, gc=False, eq=False):
 
     def reorder(self, group: str) -> None:
         """Update the place of the group in the order of SCHED GROUPS."""
-        if self.order is not None:
+        if self.order is not None and group not in self.wide:
             self.order.set(group, self.first(group) if self.has_open(group) else None)
 
     def rank(self, level: int, key: Key) -> None:

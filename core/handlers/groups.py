@@ -86,4 +86,4 @@ def group_cost(operation: Any) -> Cost:
 def ranked_in(state: State, group: str) -> int:
     """Return in how many queues with many groups the group is ranked: it opens and closes in each of them."""
     account = None if state.fair is None else state.fair.accounts.get(group)
-    return 0 if account is None else len(account.ranked)
+    return 0 if account is None else account.moves

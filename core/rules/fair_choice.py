@@ -13,6 +13,8 @@ from sockpqd.core.state import State
 from sockpqd.core.store.job import Job, group_of
 from sockpqd.core.store.queues import Queue
 
+RELISTED_STEPS = 8      # of listing a group in a queue again
+
 
 def by_groups(state: State, queue: Queue) -> bool:
     """Return whether the queue chooses its jobs by their groups."""
@@ -72,6 +74,7 @@ def first_open_job(state: State, queue: Queue, item: str | None) -> Job | None:
     """Return the first job (of the item) of an open group of a queue that chooses by groups; None: all are closed."""
     scheduler = state.use_fair()
     if item is None:
+        state.spent += limits.STEP * _wide_looked(scheduler, queue)
         return scheduler.groups_of(queue).first_open_job()
     gates = scheduler.open.gates
     return next((
@@ -80,21 +83,36 @@ def first_open_job(state: State, queue: Queue, item: str | None) -> Job | None:
     ), None)
 
 
+def _wide_looked(scheduler: FairScheduler, queue: Queue) -> int:
+    """Return the steps of comparing the groups of the queue that it does not keep in order."""
+    return len(scheduler.groups_of(queue).wide) // 2
+
+
 def found_in(state: State, queue: Queue, item: str | None) -> FairChoice | None:
     """Return the next job of a queue that chooses by groups and is not closed; None if all its groups are."""
     assert queue.settings is not None
     if queue.settings.sched is Sched.FAIR:
         return _found(state, [queue], item)
     scheduler = state.use_fair()
+    charge_relisted(state, scheduler)
     scheduler.rank_moved()
     if item is None:
+        state.spent += limits.STEP * _wide_looked(scheduler, queue)
         return find_first(scheduler, queue)
     return find_first_of_jobs(scheduler, queue, (job for _, job in _jobs_of_item(state, [queue], item)))
+
+
+def charge_relisted(state: State, scheduler: FairScheduler) -> None:
+    """Count the work of listing the groups of queues again that have been opened or closed."""
+    relisted = scheduler.take_relisted()
+    if relisted:
+        state.spent += RELISTED_STEPS * limits.STEP * relisted
 
 
 def _found(state: State, queues: list[Queue] | None, item: str | None) -> FairChoice | None:
     """Return the next job of these queues (None: any) that can be handed out; None if there is none."""
     scheduler = state.use_fair()
+    charge_relisted(state, scheduler)
     looked_before = scheduler.looked
     found = _chosen(state, queues, item)
     state.spent += 2 * limits.STEP * (scheduler.looked - looked_before)

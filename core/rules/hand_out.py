@@ -62,7 +62,7 @@ def hand_out(
 ) -> RunningJob:
     """Hand out the next job of the queue (of the item), or the one `found` by FAIR."""
     if found is not None and state.fair is not None:
-        state.spent += 4 * limits.STEP * len(found.account.ranked)
+        state.spent += 4 * limits.STEP * found.account.moves
         take(state.fair, found)
         job = state.remove_exact(queue, found.job)
     else:

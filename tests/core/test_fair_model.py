@@ -47,9 +47,9 @@ from sockpqd.core import (
     Touch,
 )
 from sockpqd.core.fair import first_jobs
-from sockpqd.core.fair.queue_groups import FEW
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
+from tests.core.helpers.rankings import RANKING_NAMES, RANKINGS
 from tests.core.model.model import Model
 
 QUEUES = ("q", "r", "s")
@@ -128,12 +128,13 @@ def history(seed: int, length: int) -> list[LogEntry]:
     return log
 
 
-@pytest.mark.parametrize("few", [FEW, 1], ids=["few groups", "many groups"])
+@pytest.mark.parametrize(("few", "wide"), RANKINGS, ids=RANKING_NAMES)
 @pytest.mark.parametrize("seed", range(12))
 def test_machine_equals_reference_model_over_a_history_of_groups(
-    seed: int, few: int, monkeypatch: pytest.MonkeyPatch,
+    seed: int, few: int, wide: int, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(first_jobs, "FEW", few)
+    monkeypatch.setattr(first_jobs, "WIDE", wide)
     assert_equal_to_model(history(seed, 250), Machine(), Model(), every=5)
 
 

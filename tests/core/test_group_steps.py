@@ -25,8 +25,11 @@ from sockpqd.core import (
     QueueChange,
     Sched,
 )
+from sockpqd.core.fair.first_jobs import WIDE
+from tests.core.helpers.logs import restored, snapshot_of
 from tests.core.records.test_calls import calls_of
 
+NOW_MS = 1_700_000_000_000
 FEW, MANY = 300, 7000
 MORE = 15           # calls for twenty times as many: sorted lists are trees of few levels
 GET = Get(("q",))
@@ -36,7 +39,9 @@ BY_FAIR = GetWith(Get(None), policy=Policy.FAIR)
 def execute(machine: Machine, operations: list[Operation]) -> None:
     """Execute the operations in entries of a thousand."""
     for start in range(0, len(operations), 1000):
-        machine.apply(machine.index + 1, 1_700_000_000_000, 0, operations[start:start + 1000])
+        left = operations[start:start + 1000]
+        while left:
+            left = left[len(machine.apply(machine.index + 1, NOW_MS, 0, left).replies):]
 
 
 def put(group: str, queue: str = "q") -> Operation:
@@ -78,6 +83,17 @@ def one_group_in_many_queues(count: int) -> Machine:
     return machine
 
 
+def one_of_many_groups_in_many_queues(count: int) -> Machine:
+    """A group with LIMIT 1 that has a job in each of this many queues, behind those of nine others."""
+    machine = Machine()
+    names = [f"q{number}" for number in range(count)]
+    execute(machine, [CreateQueue(name, QueueChange(sched=Sched.FAIR)) for name in names])
+    execute(machine, [put(f"g{number}", name) for name in names for number in range(9)])
+    execute(machine, [ConfigureGroup("g", limit=1), *[put("g", name) for name in [*names, *["q7"] * 9]]])
+    execute(machine, [PauseGroup(f"g{number}") for number in range(9)])
+    return machine
+
+
 def of_a_job(machine: Machine, get: Operation) -> int:
     """The calls of a GET and a DONE, the most of several."""
     most = 0
@@ -91,7 +107,19 @@ def of_a_job(machine: Machine, get: Operation) -> int:
 
 @pytest.mark.parametrize(("made", "get"), [
     (groups_with_settings, GET), (groups_in_order, GET), (jobs_of_a_paused_group, GET),
-    (one_group_in_many_queues, BY_FAIR),
+    (one_group_in_many_queues, BY_FAIR), (one_of_many_groups_in_many_queues, BY_FAIR),
+    (one_of_many_groups_in_many_queues, GetWith(Get(("q7",)), policy=Policy.FAIR)),
 ])
 def test_a_job_costs_little_more_however_many_there_are(made: Callable[[int], Machine], get: Operation) -> None:
     assert of_a_job(made(MANY), get) <= of_a_job(made(FEW), get) + MORE
+
+
+def test_a_node_that_began_with_a_snapshot_counts_the_same_work() -> None:
+    machine = Machine()
+    names = [f"q{number}" for number in range(WIDE)]
+    execute(machine, [CreateQueue(name, QueueChange(sched=Sched.FAIR)) for name in names])
+    execute(machine, [put(f"g{number}", name) for name in names for number in range(9)])
+    execute(machine, [GetWith(Get((name,)), policy=Policy.FAIR) for name in names] * 3)      # six groups are left
+    again = restored(snapshot_of(machine))
+    many = GetWith(Get(None), 300, Policy.FAIR)
+    assert machine.apply(machine.index + 1, NOW_MS, 0, [many]) == again.apply(again.index + 1, NOW_MS, 0, [many])

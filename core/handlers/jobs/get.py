@@ -347,7 +347,7 @@ def _of_many_queues(
         job = next_job(state, queue, item) if found is None else found.job
         work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER) + counted
         if found is not None:
-            work -= 2 * PLAIN * len(found.account.ranked)   # the number of queues in which its group is re-ranked
+            work -= 2 * PLAIN * found.account.moves   # the number of queues in which its group is re-ranked
         if (state.spent + len(job.data) > limits.HANDED_BYTES_MAX or work < 0) and jobs:
             break
         exhausted = False

@@ -26,8 +26,8 @@ from sockpqd.core import (
     Sched,
 )
 from sockpqd.core.fair import first_jobs
-from sockpqd.core.fair.queue_groups import FEW
 from tests.core.helpers.logs import restored, snapshot_of
+from tests.core.helpers.rankings import RANKING_NAMES, RANKINGS
 
 QUEUES, GROUPS = ("q", "r"), ("a", "b", "q")
 LIMIT, GROUP_LIMIT, RATE, GROUP_RATE, PER_MS = 3, 2, 9, 5, 60_000
@@ -48,10 +48,11 @@ def operation(random: Random, running: list[int]) -> Operation:
     return End(random.choice(running), random.choice((How.DONE, How.LATER)), feedback=feedback, sleep_ms=700)
 
 
-@pytest.mark.parametrize("few", [FEW, 1], ids=["few groups", "many groups"])
+@pytest.mark.parametrize(("few", "wide"), RANKINGS, ids=RANKING_NAMES)
 @pytest.mark.parametrize("seed", range(8))
-def test_no_group_exceeds_its_limits_and_rates(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_group_exceeds_its_limits_and_rates(seed: int, few: int, wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_jobs, "FEW", few)
+    monkeypatch.setattr(first_jobs, "WIDE", wide)
     assert_law(seed)
 
 

@@ -41,6 +41,7 @@ from sockpqd.core import (
 from sockpqd.core.fair import first_jobs
 from sockpqd.core.fair.group_order import GroupOrder
 from tests.core.helpers.logs import lead, restored, snapshot_of
+from tests.core.helpers.rankings import RANKING_NAMES, RANKINGS
 
 QUEUES = ("q", "r")
 GROUPS = ("a", "b", "c", "q")
@@ -175,10 +176,11 @@ def run(seed: int) -> Workshop:
     return workshop
 
 
-@pytest.mark.parametrize("few", [8, 1], ids=["few groups", "many groups"])
+@pytest.mark.parametrize(("few", "wide"), RANKINGS, ids=RANKING_NAMES)
 @pytest.mark.parametrize("seed", range(15))
-def test_the_jobs_of_a_group_are_done_in_order(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_jobs_of_a_group_are_done_in_order(seed: int, few: int, wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_jobs, "FEW", few)
+    monkeypatch.setattr(first_jobs, "WIDE", wide)
     workshop = run(seed)
     assert sum(workshop.done.values()) > 50
 

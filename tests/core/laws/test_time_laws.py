@@ -21,9 +21,9 @@ from sockpqd.core import (
     Selector,
 )
 from sockpqd.core.fair import first_jobs
-from sockpqd.core.fair.queue_groups import FEW
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LAW, LogEntry, lead, restored, snapshot_of
+from tests.core.helpers.rankings import RANKING_NAMES, RANKINGS
 from tests.core.helpers.snapshot_law import assert_snapshots_continue, assert_some_snapshots_continue, before_clone
 from tests.core.helpers.time_logs import asked_time_logs, random_time_log, time_entries, time_logs
 from tests.core.model.model import Model
@@ -51,12 +51,13 @@ def test_the_same_when_requests_are_repeated(log: list[LogEntry]) -> None:
     assert_snapshots_continue(log)
 
 
-@pytest.mark.parametrize("few", [FEW, 1], ids=["few groups", "many groups"])
+@pytest.mark.parametrize(("few", "wide"), RANKINGS, ids=RANKING_NAMES)
 @pytest.mark.parametrize("seed", range(3))
 def test_machine_equals_reference_model_over_a_long_log(
-    seed: int, few: int, monkeypatch: pytest.MonkeyPatch,
+    seed: int, few: int, wide: int, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(first_jobs, "FEW", few)
+    monkeypatch.setattr(first_jobs, "WIDE", wide)
     assert_equal_to_model(random_time_log(seed, 300), Machine(), Model(), every=10)
 
 

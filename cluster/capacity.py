@@ -238,18 +238,20 @@ class Capacity:
         """Return the approximate size of a snapshot written now that names no pages."""
         return self._hot_bytes() + self._pages.live_bytes
 
-    def make_way(self) -> bool:
-        """Give up one thing for another node's state that has no room; returns False if nothing is left to give up.
+    def make_way(self, missing: int) -> bool:
+        """Give up one thing for another node's state, of which `missing` bytes have no room.
 
-        What this node vouches for stays: its newest snapshot with the pages that this names, and the log after it. So
-        does a snapshot that it is writing, which will set free more than it takes, or be removed.
+        Returns False if nothing is left to give up. Of the ballast only that much goes: this node needs the rest for
+        its own snapshot, should the other state not come after all. What this node vouches for stays: its newest
+        snapshot with the pages that this names, and the log after it. So does a snapshot that it is writing, which will
+        set free more than it takes, or be removed.
         """
         self._pages.free_bytes = self._pages.room_bytes = 0     # or jobs that leave memory would take it
         journal, store = self._journal, self._store
         if store.older_bytes:
             store.release()
-        elif self.ballast.give_up():
-            log.warning("the disk is short of room: the ballast is released for the state that another node sends")
+        elif self.ballast.give(missing):
+            log.warning("the disk is short of room: ballast is released for the state that another node sends")
         elif not journal.segments.give_up_spare():
             return self.reserve.give_up()
         return True
@@ -257,11 +259,19 @@ class Capacity:
     def give_up_state(self, size: int) -> StorageError | None:
         """Decide durably that the next start deletes all files of this node, for another node's state of `size` bytes.
 
-        Returns the error with which this process must end; None if that would not help, or may not be.
+        Call it when nothing of that state is left on the disk, as the free space is measured here. The state needs
+        its room twice: as it comes in, and as what this node then makes of it, the pages of the jobs outside memory
+        and a snapshot of the others. Returns the error with which this process must end; None if that would not help,
+        or may not be.
         """
+        try:
+            self.free_bytes = self._store.disk.free_space(self._pages.directory.parent)
+        except OSError as error:
+            log.warning("the free space of node.data_dir could not be measured: %s", error)
+            return None
         own = self.holders()
         room = self.free_bytes + own.journal + own.snapshots + own.pages + own.ballast
-        needed = size + 2 * self._journal.segments.segment_bytes + limits.RESERVE_BYTES
+        needed = 2 * size + 2 * self._journal.segments.segment_bytes + limits.RESERVE_BYTES
         if not size or room < needed:
             return None
         return self.delete_state(

@@ -22,13 +22,14 @@ from sockpqd.cluster.wire.messages import SnapshotChunk
 log = logging.getLogger("sockpqd.cluster")
 
 NEVER = float("-inf")
+ALL = 1 << 62       # bytes: a leader of an earlier version does not say how large its snapshot is
 
 
 class Room(Protocol):
     """Makes room for a snapshot of another node (capacity.py)."""
 
-    def make_way(self) -> bool:
-        """Give up one thing that this node can do without; returns False if nothing is left."""
+    def make_way(self, missing: int) -> bool:
+        """Give up one thing that this node can do without, for `missing` bytes; returns False if nothing is left."""
 
     def state_bytes(self) -> int:
         """Return the approximate size of a snapshot written now."""
@@ -194,7 +195,8 @@ class SnapshotTransfers:
                 incoming = self._write_chunk(peer, chunk)
                 break
             except OSError as error:
-                if error.errno not in NO_SPACE or not passes(error) or self.room is None or not self.room.make_way():
+                missing = chunk.size - chunk.offset if chunk.size else ALL
+                if error.errno not in NO_SPACE or not passes(error) or not (self.room and self.room.make_way(missing)):
                     raise
         return (incoming, *incoming.sink.finish()) if incoming is not None and chunk.last else None
 

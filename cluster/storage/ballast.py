@@ -70,6 +70,23 @@ class Ballast:
             self._disk.unlink(self._path)
         return self._disk.create(self._path)
 
+    def give(self, needed_bytes: int) -> bool:
+        """Free `needed_bytes`, rounded up to steps, or all there is; returns whether there was any ballast."""
+        step_bytes = limits.BALLAST_STEP_BYTES
+        left = self.bytes - -(-needed_bytes // step_bytes) * step_bytes
+        if left <= 0:
+            return self.give_up()
+        try:
+            file = self._disk.open(self._path, writable=True)
+            try:
+                self._disk.shorten(file, left)
+            finally:
+                self._disk.close(file)
+        except OSError:
+            return self.give_up()
+        self.bytes = left
+        return True
+
     def give_up(self) -> bool:
         """Remove the file; returns whether there was any ballast."""
         there, self.bytes = self.bytes > 0, 0

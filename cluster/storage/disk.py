@@ -142,6 +142,15 @@ class Disk:
         """Reserve space up to `size` bytes, which reads as zeros; writes there cannot fail for lack of space."""
         os.posix_fallocate(file, 0, size)
 
+    def shorten(self, file: int, size: int) -> None:
+        """Cut a file off after `size` bytes, whose space is free then."""
+        os.ftruncate(file, size)
+
+    def free_space(self, directory: Path) -> int:
+        """Measure the free space for this process on the disk of a directory, in bytes. It blocks while that hangs."""
+        status = os.statvfs(directory)
+        return status.f_bavail * status.f_frsize
+
     def read(self, file: int, length: int, offset: int) -> bytes:
         """Read `length` bytes at `offset`; fewer only at the end of the file."""
         data = os.pread(file, length, offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -517,7 +518,7 @@ def test_a_larger_state_is_sent_after_a_long_time_and_less_and_less_often(
     put_until(world, lambda: follower.up.capacity.exhausted, puts)
     more = applied(puts) + 20
     put_until(world, lambda: applied(puts) > more, puts)
-    monkeypatch.setattr(follower.up.capacity, "make_way", lambda: False)
+    monkeypatch.setattr(follower.up.capacity, "make_way", lambda missing: False)
     begun: list[float] = []             # when the first piece of a snapshot was sent
 
     def see(source: str, target: str, message: Message) -> bool:
@@ -591,7 +592,7 @@ def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again(monkeypatch: 
     away.disk.free_bytes = 0
     newest = leader.up.store.newest_index
     world.start(away.name)
-    monkeypatch.setattr(away.up.capacity, "make_way", lambda: False)
+    monkeypatch.setattr(away.up.capacity, "make_way", lambda missing: False)
     world.run(10)
     assert away.failure is None
     assert away.up.machine.index < leader.up.machine.index
@@ -695,15 +696,37 @@ def test_its_own_state_stays_where_giving_it_up_makes_no_room() -> None:
     assert capacity.give_up_state(1000) is None                 # nobody said how
     capacity.delete_state = delete
     world.run(2)
-    capacity.free_bytes = 0
+    world["n1"].disk.free_bytes = 0
+    assert capacity.free_bytes > 0                              # it was measured a moment ago
     own = up.journal.segments.disk_bytes + capacity.ballast_bytes
-    room = own - (2 << 20) - RESERVE
-    assert room > 0
-    assert capacity.give_up_state(room + 1) is None
+    most = (own - (2 << 20) - RESERVE) // 2                     # it and what this node makes of it: pages, a snapshot
+    assert most > 0
+    assert capacity.give_up_state(most + 1) is None
     assert capacity.give_up_state(0) is None                    # an older leader does not say how large it is
+    world["n1"].disk.fail["free_space"] = OSError(errno.EIO, "it fails")
+    assert capacity.give_up_state(most) is None
+    world["n1"].disk.fail.clear()
     assert asked == []
-    assert isinstance(capacity.give_up_state(room), RejoinNeeded)
-    assert f"the leader's state of {room} bytes" in asked[0]
+    assert isinstance(capacity.give_up_state(most), RejoinNeeded)
+    assert f"the leader's state of {most} bytes" in asked[0]
+
+
+def test_what_came_of_the_leaders_state_counts_as_free_when_the_own_state_is_weighed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SmallCluster(1)
+    node = world.leader()
+    world.run(2)
+    capacity, own = node.up.capacity, node.up.journal.segments.disk_bytes + node.up.capacity.ballast_bytes
+    needed = own + (4 << 20)                                    # twice the state, and what goes on
+    size = (needed - (2 << 20) - RESERVE) // 2
+    node.disk.free_bytes = 4 << 20
+    incoming = node.up.store.begin_incoming("n2")
+    incoming.write(bytes(1 << 20))
+    capacity.free_bytes = node.disk.free_bytes                  # measured with a part of it there
+    incoming.abort()
+    capacity.delete_state = lambda why: RejoinNeeded(why)
+    assert isinstance(capacity.give_up_state(size), RejoinNeeded)
 
 
 class Endless:
@@ -735,18 +758,22 @@ def test_what_can_be_done_without_makes_way_one_thing_after_the_other(monkeypatc
     writing = store._task
     assert isinstance(writing, Endless)
 
-    def given_up() -> set[str]:
+    def given_up(missing: int = 1 << 30) -> set[str]:
         """Make way once; returns the files that were removed."""
         before = set(disk.names_now)
-        assert capacity.make_way()
+        assert capacity.make_way(missing)
         assert (up.capacity._pages.free_bytes, up.capacity._pages.room_bytes) == (0, 0)
         return before - set(disk.names_now)
 
     assert given_up() == {f"/snapshots/snapshot-{older:016d}"}
+    ballast = capacity.ballast.bytes
+    assert ballast > STEP
+    assert given_up(STEP - 1) == set()
+    assert capacity.ballast.bytes == ballast - STEP             # no more of it than is missing
     assert given_up() == {"/ballast"}
     assert given_up() == {"/journal/journal-00000002"}
     assert given_up() == {"/reserve"}
-    assert not capacity.make_way()
+    assert not capacity.make_way(1)
     assert not writing.killed                       # it may be what helps
     assert store.kept() == [newest]                 # what this node vouches for stays
     world.kill("n1")
@@ -817,6 +844,31 @@ def test_the_ballast_grows_by_steps_as_far_as_is_wanted_and_free() -> None:
     kept.keep(2 * STEP, 0)                  # not every little less
     assert kept.bytes == 3 * STEP
     kept.keep(STEP, 0)
+    assert (kept.bytes, disk.names(PATH.parent)) == (0, [])
+
+
+def test_it_gives_as_much_as_is_needed() -> None:
+    disk = MemoryDisk()
+    kept = Ballast(disk, PATH)
+    for _ in range(4):
+        kept.keep(4 * STEP, 4 * STEP)
+    disk.free_bytes = 0
+    assert kept.give(STEP)
+    assert (kept.bytes, disk.free_bytes, len(disk.file(PATH))) == (3 * STEP, STEP, 3 * STEP)
+    assert kept.give(STEP + 1)
+    assert (kept.bytes, disk.free_bytes) == (STEP, 3 * STEP)
+    assert kept.give(1)
+    assert (kept.bytes, disk.free_bytes, disk.names(PATH.parent)) == (0, 4 * STEP, [])
+    assert not kept.give(1)
+
+
+def test_it_goes_whole_where_it_cannot_be_made_smaller() -> None:
+    disk = MemoryDisk()
+    kept = Ballast(disk, PATH)
+    for _ in range(3):
+        kept.keep(3 * STEP, 3 * STEP)
+    disk.fail["shorten"] = OSError(errno.EIO, "it fails")
+    assert kept.give(STEP)
     assert (kept.bytes, disk.names(PATH.parent)) == (0, [])
 
 

@@ -145,13 +145,15 @@ class Room:
         self.helps = True
         self.state = 0          # bytes
         self.asked: list[int] = []
+        self.missing: list[int] = []    # bytes, each time that it was to make way
         self._node = node
         node.transfers.room = self
 
     def state_bytes(self) -> int:
         return self.state
 
-    def make_way(self) -> bool:
+    def make_way(self, missing: int) -> bool:
+        self.missing.append(missing)
         if not self.things:
             return False
         self.things -= 1
@@ -347,6 +349,7 @@ class TestReceiving:
         node.full = True
         assert node.receive(offset, last=True) == 20
         assert (room.things, node.scarce) == (0, 0)
+        assert room.missing == [1234 - offset] * 3          # of a snapshot of 1,234 bytes
         assert [sink.aborted for sink in node.sinks] == [True] * (len(node.sinks) - 1) + [False]
 
     def test_nothing_makes_way_for_lack_of_descriptors_or_a_failed_sync(self, node: Node) -> None:

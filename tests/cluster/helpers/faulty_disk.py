@@ -47,6 +47,9 @@ class Beside(Future[Any]):
         return 0.0
 
 
+PLENTY = 1 << 40
+
+
 class FaultyDisk(Disk):
     """`steps` counts what changes something; `crash_at` stops before that step; `fail` makes operations raise.
 
@@ -182,6 +185,18 @@ class FaultyDisk(Disk):
         data = self._open[file].data
         self._use_space(max(0, size - len(data)))
         data.extend(bytes(max(0, size - len(data))))
+
+    def shorten(self, file: int, size: int) -> None:
+        self._step("shorten")
+        data = self._open[file].data
+        if self.free_bytes is not None:
+            self.free_bytes += max(0, len(data) - size)
+        del data[size:]
+
+    def free_space(self, directory: Path) -> int:
+        if "free_space" in self.fail:
+            raise self.fail["free_space"]
+        return PLENTY if self.free_bytes is None else self.free_bytes
 
     def read(self, file: int, length: int, offset: int) -> bytes:
         return bytes(self._open[file].data[offset:offset + length])

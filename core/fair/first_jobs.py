@@ -26,7 +26,7 @@ WIDE = 256      # a group is ranked in up to this many queues
 class FirstJobs:
     """Lists the places of first jobs by group, and moves groups between the runnable and blocked ones of a level.
 
-    `relisted` counts places that were listed or ranked again beyond those of the command's own jobs.
+    `relisted` counts the places of other jobs than the command's own that were listed again.
     """
 
     __slots__ = ("_accounts", "_moved", "_offered", "_places", "_queue_groups", "relisted")

@@ -202,7 +202,7 @@ class FairScheduler:
         self.now_ms, self._firsts.relisted = now_ms, 0
 
     def take_relisted(self) -> int:
-        """Return how many places were listed again since the last call, other than those of a command's own jobs."""
+        """Return how many places of other jobs than a command's own were listed again since the last call."""
         relisted, self._firsts.relisted = self._firsts.relisted, 0
         return relisted
 

@@ -37,6 +37,7 @@ LineOf = Callable[[JobView], str | None]
 class BackgroundAction(Struct):
     """An action on many jobs. `state`: counting, running, done, stopped, or failed, then with `why`.
 
+    `line`: the FIND command for its jobs; `words`: which ones these are, for people.
     `total`: jobs found so far, all of them once it is `counted`; `done`: jobs handled; `gone`: jobs that had moved or
     ended by then; `refused`: refusals, with the last answer; `skipped`: jobs to which no command applies.
     """
@@ -44,6 +45,7 @@ class BackgroundAction(Struct):
     number: str
     name: str
     line: str
+    words: str
     user: str | None
     address: str
     begun_ms: int
@@ -101,6 +103,7 @@ def move_line(job: JobView, to: str) -> str | None:
     return f"QUEUE MOVE {job.queue} {to} SEQ {job.seq}" if ready else None
 
 
+WORDS = {"jobs.retry": "retry", "jobs.cancel": "remove", "jobs.move": "move"}
 STOP = "jobs.stop"
 MOVE = "jobs.move"
 HARM = {
@@ -144,9 +147,10 @@ class BackgroundActions:
         line = LINES[name](fields)
         if len(self._tasks) >= RUNNING_MAX:
             raise BadForm(f"{RUNNING_MAX} actions in the background are going on: wait for one, or stop it")
-        shown = f"{chosen.line} to {fields['to']}" if name == MOVE else chosen.line
+        to = f" to {fields['to']}" if name == MOVE else ""
         action = BackgroundAction(
-            secrets.token_urlsafe(9), name, shown, visitor.user, visitor.address, self._hub.cluster.time_ms)
+            secrets.token_urlsafe(9), name, f"{chosen.line}{to}", f"{WORDS[name]} {chosen.in_words()}{to}",
+            visitor.user, visitor.address, self._hub.cluster.time_ms)
         self._actions[action.number] = action
         for number in [number for number, one in self._actions.items() if one.ended][:-KEPT_MAX]:
             del self._actions[number]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
+from datetime import UTC, datetime
 from heapq import merge
 from itertools import groupby, islice
 from urllib.parse import quote
@@ -25,6 +26,9 @@ OPTIONS = {"states": "STATE", "key": "KEY", "item": "IS", "group": "GROUP", "rea
 FIELDS = ("queues", *OPTIONS, "header", "value", "died_in", "unreasoned")
 AGO = re.compile(r"([0-9]{1,6}) ?(s|min|h|d)")
 UNITS_S = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
+# The same in words, for people.
+CONDITIONS = {"reason": "of the reason {}", "unreasoned": "without a reason", "key": "with a key like {}",
+              "item": "of the item {}", "group": "of the group {}", "since": "since {}", "until": "until {}"}
 
 
 class JobFilter(Struct, frozen=True):
@@ -45,6 +49,19 @@ class JobFilter(Struct, frozen=True):
     def holds(self, job: JobView) -> bool:
         """Return whether a job that FIND has found matches the whole filter."""
         return (not self.died_in or job.origin == self.died_in) and not (self.unreasoned and job.reason)
+
+    def in_words(self) -> str:
+        """Return what the filter finds in words: "dead jobs of mail, of the reason Timeout"."""
+        its = self.fields
+        states = f"{_either(its['states']).lower()} " if "states" in its else ""
+        of = its.get("died_in") or _either(its.get("queues", "").removeprefix("*"))
+        parts = [f"{states}jobs of {of or 'all queues'}"]
+        for name, said in CONDITIONS.items():
+            if name in its:
+                parts.append(said.format(_moment(its[name]) if name in ("since", "until") else its[name]))
+        if "header" in its:
+            parts.append(f"with the header {its['header']}" + (f": {its['value']}" if "value" in its else ""))
+        return ", ".join(parts)
 
 
 def filter_of(given: Mapping[str, str], now_ms: int) -> JobFilter:
@@ -74,6 +91,18 @@ def filter_of(given: Mapping[str, str], now_ms: int) -> JobFilter:
     except ArgumentError as error:
         raise BadForm(error.reason) from None
     return JobFilter(queues, wanted, begin, fields.get("died_in", ""), "unreasoned" in fields, " ".join(words), fields)
+
+
+def _either(words: str) -> str:
+    return " or ".join(word for word in words.split("|") if word)
+
+
+def _moment(unix_s: str) -> str:
+    """Return a time of FIND as people write it; unchanged if it has none that calendars know."""
+    try:
+        return datetime.fromtimestamp(float(unix_s), UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return unix_s
 
 
 async def matches(

@@ -66,7 +66,7 @@ async def table(
     for cells in rows:
         if not body:
             numbers = [isinstance(cell, NUMBERS) for cell in cells]
-        written = [tag("td", cell, class_="n" if isinstance(cell, NUMBERS) else None) for cell in cells]
+        written = [tag("td", cell, class_=_kind(cell)) for cell in cells]
         shown = [so_far or cell not in EMPTY for so_far, cell in zip(shown, written, strict=True)]
         body.append(written if sparse else [tag("tr", written)])
         if len(body) % ROWS_PER_PORTION == 0:
@@ -84,6 +84,13 @@ async def table(
     content = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", lines))
     # A table may be wider than the screen, and must then be scrollable by keyboard, too.
     return tag("div", content, class_="wide", tabindex="0", role="region", aria_label=caption)
+
+
+def _kind(cell: Child) -> str | None:
+    """Return the class of a cell: figures are aligned to the right, and zeros are faint, so that others stand out."""
+    if not isinstance(cell, NUMBERS):
+        return None
+    return "n zero" if cell in (0, "0") else "n"
 
 
 def link(path: str, label: Child) -> Markup:

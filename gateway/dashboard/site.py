@@ -198,10 +198,10 @@ class Dashboard:
             if name in HARM and not sure:
                 to = {"to": fields.get("to", "")} if name == MOVE else {}
                 return _asked(view, name, {**chosen.fields, **to}, chosen.line, HARM[name], back)
-            self._background.begin(name, chosen, fields, view.visitor)
+            begun = self._background.begin(name, chosen, fields, view.visitor)
         except actions.BadForm as error:
             return _html(400, page(view, "Not done", tag("p", f"{error}."), tag("p", link(back, "Back"))))
-        return self._seen_later("/background", f"begun: {chosen.line}")
+        return self._seen_later("/background", f"begun: {begun.words}")
 
     async def close(self) -> None:
         """End all background actions, as the node stops."""

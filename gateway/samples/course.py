@@ -42,11 +42,12 @@ class FigureRows(Struct, frozen=True):
 class FigureSeries:
     """The rows of one subject in rings; a coarser ring is filled from the finer one before it."""
 
-    __slots__ = ("fields", "last_s", "rings")
+    __slots__ = ("fields", "first_s", "last_s", "rings")
 
     def __init__(self, fields: Sequence[Field], steps: Sequence[tuple[int, int]] = STEPS) -> None:
         self.fields = fields
         self.rings = [Ring(step_s, rows, len(fields)) for step_s, rows in steps]
+        self.first_s = 0                # Unix time of the first row, and of the last one; 0: there is none
         self.last_s = 0
 
     def add(self, now_s: int, row: Row) -> None:
@@ -61,6 +62,8 @@ class FigureSeries:
                 ])
         self.rings[0].put(now_s, row)
         self.last_s = now_s
+        if not 0 < self.first_s <= now_s:                   # it is the first one, or the clock was set back
+            self.first_s = now_s
 
     def now(self) -> dict[str, float | None]:
         """Return the newest row by field."""
@@ -70,12 +73,9 @@ class FigureSeries:
             for place, field in enumerate(self.fields)
         }
 
-    def reaches(self, now_s: int, span_s: int) -> bool:
-        """Return whether there are values from `span_s` seconds ago or earlier."""
-        ring = next((one for one in self.rings if one.step_s * one.rows > span_s), self.rings[-1])
-        end = now_s // ring.step_s
-        before = ring.column(len(self.fields) - 1, end - ring.rows, end - span_s // ring.step_s + 1)
-        return not all(map(isnan, before))
+    def known_s(self, now_s: int) -> int:
+        """Return for how many seconds there have been rows, 0 without any."""
+        return max(0, now_s - self.first_s) if self.first_s else 0
 
     def window(self, now_s: int, span_s: int, rows_max: int, names: Collection[str] = ()) -> FigureRows:
         """Return the rows of the last `span_s` seconds, at most `rows_max`, from the finest ring that reaches that far.

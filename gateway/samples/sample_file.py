@@ -41,6 +41,7 @@ class StoredCourse(Struct, frozen=True, array_like=True):
     fields: list[str]
     last_s: int
     rings: list[StoredRing]
+    first_s: int = 0        # missing in files of earlier versions
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -53,7 +54,7 @@ def save(path: Path, courses: Mapping[str, FigureSeries]) -> None:
     for name, course in courses.items():
         encoded = _encode(StoredCourse(name, [field.name for field in course.fields], course.last_s, [
             StoredRing(ring.step_s, ring.rows, ring.newest, ring.values.tobytes()) for ring in course.rings
-        ]))
+        ], course.first_s))
         pieces.append(packer.compress(len(encoded).to_bytes(LENGTH_BYTES) + encoded))
     content = b"".join([*pieces, packer.flush()])       # ends with a checksum
     temporary = path.with_suffix(".new")
@@ -99,5 +100,5 @@ def fill(course: FigureSeries, stored: StoredCourse) -> bool:
         filled = Ring(one.step_s, one.rows, ring.width)
         filled.newest, filled.values = one.newest, values
         rings.append(filled)
-    course.last_s, course.rings = stored.last_s, rings
+    course.first_s, course.last_s, course.rings = stored.first_s or stored.last_s, stored.last_s, rings
     return True

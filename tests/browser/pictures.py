@@ -7,9 +7,9 @@ It takes about ten minutes, so that the charts have something to show.
 
 from __future__ import annotations
 
+import argparse
 import random
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -198,4 +198,8 @@ def main(folder: Path, work_s: float) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else WORK_S)
+    parser = argparse.ArgumentParser(prog="python -m tests.browser.pictures", description=main.__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("seconds", type=float, nargs="?", default=WORK_S, help="of work before (%(default)s)")
+    asked = parser.parse_args()
+    main(asked.folder, asked.seconds)

@@ -2,12 +2,13 @@
 
     .venv/bin/python -m tests.browser.trouble
 
-A queue in which 412 jobs died of one reason, one that nobody takes from, a tenant at its limit, a job with retries and
-errors, a node that is short of memory, and one that is down.
+A queue in which 412 jobs died of one reason, one that nobody takes from, one into which more comes than its worker
+manages, a tenant at its limit, a job with retries and errors, and a node that is short of memory.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import threading
 import time
@@ -92,10 +93,16 @@ def work(servers: list[str], over: threading.Event) -> None:
                     client.later(job, reason="timeout", error=TRACE.format("later"))
                 else:
                     client.done(job)
+            client.put_many("exports", json=[{"export": number} for number in range(2)])
+            if (job := client.get("exports", expire=60)) is not None:
+                client.done(job)
             time.sleep(0.05)
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        prog="python -m tests.browser.trouble", description=__doc__, formatter_class=argparse.RawTextHelpFormatter,
+    ).parse_args()
     with TroubledCluster(nodes=3) as cluster:
         cluster.wait_until_level()
         with Client(cluster.servers) as client:

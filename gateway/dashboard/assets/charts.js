@@ -5,6 +5,7 @@
 (() => {
   const HEIGHT = 168;
   const REST_MS = { min: 2000, max: 60000 };
+  const LEAST_S = 60;               // of time in a chart
   const plots = new Map();          // figure -> uPlot
   const POWERS = Array.from({ length: 50 }, (_, power) => 2 ** power);
   const BYTES = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -81,6 +82,15 @@
   const newest = (row) => row.findLastIndex((value) => value !== null);      // the row of this second may not be known yet
   const data = (figure, rows) => [rows.times, ...figure.dataset.fields.split(" ").map((field) => rows.values[field])];
 
+  // Returns the rows from the first one in which something is known, LEAST_S at least: a chart is as wide as what there is.
+  function known(rows) {
+    const values = Object.values(rows.values);
+    const found = rows.times.findIndex((_, at) => values.some((row) => row[at] !== null));
+    const first = Math.max(0, Math.min(found, rows.times.length - Math.ceil(LEAST_S / rows.step_s)));
+    return { ...rows, times: rows.times.slice(first),
+      values: Object.fromEntries(Object.entries(rows.values).map(([field, row]) => [field, row.slice(first)])) };
+  }
+
   function draw(figure, rows) {
     const plot = plots.get(figure);
     if (plot === undefined) plots.set(figure, create(figure, rows));
@@ -104,7 +114,7 @@
       try {
         const answer = await fetch(source);
         if (answer.ok) {
-          const rows = await answer.json();
+          const rows = known(await answer.json());
           figures.filter((figure) => figure.isConnected).forEach((figure) => draw(figure, rows));
           rest = Math.min(rest, rows.step_s * 1000);
         } else rest = REST_MS.min;
@@ -121,7 +131,7 @@
     plots.clear();
     const before = document.querySelectorAll("figure.chart");
     before.forEach((figure) => fetch(figure.dataset.figures).then((answer) => answer.json())
-      .then((rows) => draw(figure, rows)).catch(() => {}));
+      .then((rows) => draw(figure, known(rows))).catch(() => {}));
   }
 
   if (document.querySelector("figure.chart") !== null) refresh();

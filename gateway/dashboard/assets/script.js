@@ -150,10 +150,26 @@ if (events !== null) {
   const source = new EventSource("/events");
   const wanted = document.getElementById("events-with");
   const pause = document.getElementById("events-pause");
+  const empty = document.getElementById("no-events");
+  const quiet = empty.textContent;
   const choose = (line) => { line.hidden = !line.textContent.includes(wanted.value.trim()); };
+  // Says why no line is seen, as long as none is.
+  function explain() {
+    const lines = [...events.children];
+    empty.hidden = lines.some((line) => !line.hidden);
+    if (empty.hidden) return;
+    if (source.readyState === EventSource.CLOSED) {
+      empty.textContent = "This node sends no events: you may lack the right to hear them, or as many listen as may. "
+        + "Load the page again to try once more.";
+    } else empty.textContent = lines.length === 0 ? quiet : `None of the last ${lines.length} events has this in its line.`;
+  }
   let paused = false;
   let missed = 0;               // events while it is paused, which are not shown later either
-  wanted.addEventListener("input", () => [...events.children].forEach(choose));
+  wanted.addEventListener("input", () => {
+    [...events.children].forEach(choose);
+    explain();
+  });
+  source.addEventListener("error", explain);
   pause.addEventListener("click", () => {
     paused = !paused;
     missed = 0;
@@ -171,6 +187,7 @@ if (events !== null) {
       choose(line);
       events.prepend(line);
       while (events.children.length > EVENTS_MAX) events.lastElementChild.remove();
+      explain();
     });
   }
 }

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sockpqd.cluster import Figures, NodeStatus, PagingFigures
 from sockpqd.core import Machine
-from sockpqd.gateway.dashboard.markup import Child, Markup, pairs, table, tag
-from sockpqd.gateway.dashboard.pages.parts.nodes import who_may_be_lost
+from sockpqd.gateway.dashboard.markup import Child, FigureText, Markup, pairs, table, tag
+from sockpqd.gateway.dashboard.pages.parts.nodes import disk, memory, who_may_be_lost
 from sockpqd.gateway.dashboard.pages.parts.picture import amount
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, details, form, page, section, size
 from sockpqd.gateway.monitoring.readiness import why_not_ready
@@ -24,8 +24,8 @@ async def show(view: View) -> str:
         tag("p", "This node is ready." if reason is None else f"This node is not ready: {reason}."),
         tag("p", who_may_be_lost(nodes)),
         await table(
-            ("node", "role", "id", "clients dial", "online", "term", "applied", "lag", "clock ahead", "version",
-             "knows level"),
+            ("node", "role", "memory", "disk free", "lag", "clock ahead", "applied", "term", "id", "clients dial",
+             "version", "level"),
             (_row(node) for node in nodes), counted(len(nodes), "node"),
         ),
         section("Jobs", pairs([
@@ -41,12 +41,19 @@ async def show(view: View) -> str:
 
 
 def _row(node: NodeStatus) -> list[Child]:
-    ahead = None if node.ahead_ms is None else f"{node.ahead_ms} ms"
+    host = None if node.role == "DOWN" else node.host       # the figures of a node that is down are old
     return [
-        node.name, tag("span", node.role, class_=f"role {node.role.lower()}"), node.server_id, node.client,
-        None if node.online is None else "online" if node.online else "OFFLINE", node.term, node.applied, node.lag,
-        ahead, node.version, node.level,
+        node.name,
+        [tag("span", node.role, class_=f"role {node.role.lower()}"),
+         [" ", tag("strong", "offline", class_="mark")] if node.online is False else None],
+        None if host is None else memory(host), None if host is None else disk(host), _figure(node.lag),
+        _figure(node.ahead_ms, " ms"), _figure(node.applied), _figure(node.term), _figure(node.server_id), node.client,
+        node.version, _figure(node.level),
     ]
+
+
+def _figure(value: int | None, unit: str = "") -> FigureText:
+    return FigureText("" if value is None else f"{value}{unit}")
 
 
 def _origin(puller: Puller, machine: Machine) -> list[tuple[str, Child]]:

@@ -14,6 +14,9 @@ async def show(view: View) -> str:
                  "/events, and in the protocol by SUBSCRIBE."),
         tag("div", tag("label", "Only lines with ", tag("input", id="events-with", type="search", autocomplete="off")),
             tag("button", "Pause", type="button", id="events-pause", aria_pressed="false"), class_="bar"),
+        tag("p", "Nothing has happened since this page was opened. Here comes a line for each job that is put, handed "
+                 "out, done or put back, and for what changes in queues, items and the cluster.", class_="empty",
+            id="no-events"),
         tag("ol", id="events", data_types=" ".join(EVENT_TYPES), aria_live="polite", reversed=True),
         live=False,
     )

@@ -67,7 +67,7 @@ async def _one(view: View, name: str) -> str:
         raise NotThere(f"there is no pulse {name}")
     series = view.samples.pulses.courses.get(name)
     drawn: Child = None if series is None else [
-        spans(view, "/pulses", {"name": name}, QUEUE_SPANS), await charts(view, CHARTS, series, "pulse", name)]
+        spans(view, "/pulses", {"name": name}, series, QUEUE_SPANS), await charts(view, CHARTS, series, "pulse", name)]
     asleep_ms = pulse.sleep_until_ms - view.cluster.time_ms
     return page(
         view, f"Pulse {name.replace(OWN_PREFIX, 'of queue ', 1)}",

@@ -105,7 +105,8 @@ async def _charts(view: View, name: str) -> Child:
     if series is None:
         return None
     await asyncio.sleep(0)              # the figures were a turn
-    return [spans(view, "/queue", {"name": name}, QUEUE_SPANS), await charts(view, CHARTS, series, "queue", name)]
+    drawn = await charts(view, CHARTS, series, "queue", name)
+    return [spans(view, "/queue", {"name": name}, series, QUEUE_SPANS), drawn]
 
 
 async def _jobs(view: View, name: str, figures: Mapping[str, int]) -> Markup:

@@ -10,7 +10,7 @@ from sockpqd.core import QueueCounts, QueueSettings
 from sockpqd.gateway.dashboard.markup import Child, FigureText, Markup, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
 from sockpqd.gateway.dashboard.pages.parts.picture import amount, ranged, recent, recent_rows
-from sockpqd.gateway.dashboard.pages.parts.trouble import died_elsewhere, queue_link
+from sockpqd.gateway.dashboard.pages.parts.trouble import backlog, died_elsewhere, queue_link
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, field, form, page, section
 from sockpqd.gateway.samples import STILL, QueueRates
 
@@ -99,14 +99,34 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         oldest_ms = machine.history(name, view.cluster.time_ms).oldest_ms
         rates = view.samples.flows.of.get(name, STILL)
         yield [
-            [link(f"/queue?{urlencode({'name': name})}", name),
-             [" ", tag("strong", "paused", class_="mark")] if _paused(machine.queue_settings(name)) else None,
-             [" ", tag("small", "dead jobs of ", queue_link(origin))]
-             if (origin := died_elsewhere(view, name)) is not None else None],
+            [link(f"/queue?{urlencode({'name': name})}", name), _marks(view, name, oldest_ms)],
             *(FigureText(amount(rate(rates), "rate") if rate(rates) else "0") for rate in RATES.values()),
             *(count(counts) for count in COUNTS.values()), FigureText(duration(oldest_ms) if oldest_ms else ""),
             *_pictures(view, name),
         ]
+
+
+def _marks(view: View, name: str, oldest_ms: int) -> Iterator[Child]:
+    """Yield in a word each what keeps the jobs of a queue waiting, as the first page and the queue's own list it."""
+    machine = view.cluster.machine
+    origin, settings, figures = died_elsewhere(view, name), machine.queue_settings(name), machine.stat(
+        name, view.cluster.time_ms)
+    if origin is not None:
+        yield [" ", tag("small", "dead jobs of ", queue_link(origin))]
+    if _paused(settings):
+        yield _mark("paused")
+    if origin is not None or figures is None or (settings is not None and settings.paused_out):
+        return
+    its = dict(figures)
+    waits = backlog(view, name, its, oldest_ms)
+    if waits is not None and waits.word != "waiting":       # a column says for how long
+        yield _mark(waits.word, severe=waits.severe)
+    if its["WITHHELD"]:
+        yield _mark(f"{its['WITHHELD']:,} held back")
+
+
+def _mark(word: str, *, severe: bool = False) -> Child:
+    return [" ", tag("strong", word, class_="mark severe" if severe else "mark")]
 
 
 def _pictures(view: View, name: str) -> tuple[Markup, Markup]:

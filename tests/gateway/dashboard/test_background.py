@@ -19,7 +19,7 @@ from sockpqd.gateway.dashboard.pages.finding import jobs
 from tests.gateway.dashboard.test_dead import kill
 from tests.gateway.helpers.dashboard import Site, Users, run
 
-ROW = re.compile(r"<tr><td>(?P<what>[a-z]*)</td><td><code>(?P<line>.*?)</code></td><td>.*?</td>"
+ROW = re.compile(r"<tr><td>(?P<what>[^<]*)</td><td>.*?</td>"
                  r"<td>(?P<state>.*?)</td><td>(?P<far>.*?)</td>")
 
 
@@ -60,7 +60,7 @@ def test_the_dead_jobs_of_one_reason_are_retried_and_no_others() -> None:
         fields = {"queues": "mail_dead", "states": "DEAD", "died_in": "mail"}
         status, to, _ = await found.act("jobs.retry", **fields, reason="ConnectionError")
         assert (status, to.partition("?")[0]) == (303, "/background")
-        assert "begun: FIND mail_dead STATE DEAD REASON ConnectionError" in await found.get(to)
+        assert "begun: retry dead jobs of mail, of the reason ConnectionError" in await found.get(to)
         assert await ended(found) == ("done", "5 of 5")
         assert (await dead(found, "mail"), await dead(found, "other")) == (2, 1)
         await found.act("jobs.retry", **fields, unreasoned="yes")
@@ -293,6 +293,21 @@ def test_not_too_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 ])
 def test_the_fields_of_a_form_are_what_find_takes(given: dict[str, str], line: str) -> None:
     assert filter_of(given, 10_000_000).line == line
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    ({"queues": "*"}, "jobs of all queues"),
+    ({"queues": "a|b", "states": "READY|DEAD", "key": "k"}, "ready or dead jobs of a or b, with a key like k*"),
+    ({"queues": "mail_dead", "states": "DEAD", "died_in": "mail", "reason": "Timeout"},
+     "dead jobs of mail, of the reason Timeout"),
+    ({"queues": "mail_dead", "unreasoned": "yes", "item": "i", "group": "g"},
+     "jobs of mail_dead, without a reason, of the item i, of the group g"),
+    ({"since": "1700000000", "header": "subject", "value": "hello you"},
+     "jobs of all queues, since 2023-11-14 22:13 UTC, with the header subject: hello you"),
+    ({"until": "99999999999999"}, "jobs of all queues, until 99999999999999"),
+])
+def test_a_filter_is_shown_in_words(given: dict[str, str], words: str) -> None:
+    assert filter_of(given, 10_000_000).in_words() == words
 
 
 @pytest.mark.parametrize("given", [

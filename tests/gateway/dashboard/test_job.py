@@ -91,6 +91,31 @@ def test_a_job_that_is_dead_or_has_ended_is_retried() -> None:
     run(test)
 
 
+def test_a_job_that_was_retried_keeps_its_counts_and_says_what_is_lost() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"QUEUE CREATE mail NUMBERED 1\r\nPUT mail 0 3 KEY k\r\nabc")
+        shown = re.search("<dt>number</dt><dd>([0-9]+)<", await found.get("/job?queue=mail&key=k"))
+        assert shown is not None
+        number = shown[1]
+        path = f"/job?queue=mail&number={number}"
+        found.cluster.now_ms += 60_000
+        await found.say(b"GET mail\r\nLATER 1\r\nGET mail\r\nBURY 2 REASON Timeout\r\n")
+        assert moments(await found.get(path))[-1].endswith("died of Timeout")
+        found.cluster.now_ms += 60_000
+        seq = re.search(r'name="seq" value="([0-9]+)"', await found.get(path))
+        assert seq is not None
+        status, _, _ = await found.act("job.retry", queue="mail_dead", seq=seq[1])
+        assert status == 303
+        page = await found.get(path)
+        assert moments(page)[0] == "2 min ago: put"
+        assert moments(page)[-2].endswith("handed out for the last time, of 2")
+        assert moments(page)[-1] == "just now: took its place in the queue again"
+        assert "0 attempts since it was retried, 2 in all, put back once, buried once, retried once. A retry" in page
+        assert "of what it died before is not kept" in page
+
+    run(test)
+
+
 def in_short(page: str) -> str:
     """Return the sentence at the top of the page."""
     found = re.search(r'<p class="lead">(.*?)</p>', page)

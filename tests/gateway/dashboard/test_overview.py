@@ -29,6 +29,7 @@ def nodes(found: Site, *known: NodeStatus) -> None:
     found.cluster.status = lambda: list(known)      # type: ignore[method-assign]
 
 
+NOW_S = 1_800_000_000 // 60 * 60 + 40           # in the middle of a minute
 WELL = node("n1", "LEADER"), node("n2", "FOLLOWER"), node("n3", "FOLLOWER")
 
 
@@ -124,7 +125,7 @@ def test_each_node_has_a_card_with_its_memory_and_disk() -> None:
         page = await found.get("/")
         cards = page.split('<div class="card ')[1:]
         assert len(cards) == 3
-        assert "200.0 MiB of 1.0 GiB" in cards[0]
+        assert ">200.0 MiB <small class=\"whole\">of 1.0 GiB<" in cards[0]
         assert "40.0 GiB" in cards[0]
         assert "disk free" not in cards[1]          # an older version does not say
         assert "lag" not in cards[2]
@@ -253,6 +254,103 @@ def test_a_queue_whose_jobs_nobody_takes_stands_out_from_slow_ones_and_from_thos
         assert re.search("in <[^>]*>slow</a> 1 job waits, the oldest for <[^>]*>20 min</time>; 1 job runs<", page)
         assert re.search("in <[^>]*>fair</a> 1 job waits, the oldest for <[^>]*>20 min</time>, "
                          "1 of them held back; 0 jobs run<", page)
+
+    run(test)
+
+
+def waited(found: Site, queue: str, *counts: int) -> None:
+    """Give the queue a course in which so many jobs waited in each of the last minutes; 3 a second came, 2 left."""
+    found.samples._clock = lambda: NOW_S
+    found.samples.queue(queue)
+    course = found.samples.queues.courses[queue]
+    for minute, waiting in enumerate(counts, start=NOW_S // 60 - len(counts) + 1):
+        row = {"waiting": waiting, "put": 2.5, "failed": 0.5, "taken": 2, "running": 1}
+        for second in (0, 30):
+            course.add(minute * 60 + second, [row.get(field.name, 0) for field in course.fields])
+
+
+def test_a_queue_whose_backlog_grows_while_workers_are_there_is_listed() -> None:
+    async def test(found: Site) -> None:
+        for name in (b"grows", b"waves", b"few", b"vast", b"left"):
+            await found.say(b"PUT %s 0 1\r\nx" % name * 3)
+        for name in (b"grows", b"waves", b"few", b"vast"):
+            await found.say(b"GET %s\r\n" % name)
+        waited(found, "grows", 100, 200, 300, 400, 500)
+        waited(found, "waves", 100, 200, 180, 400, 500)
+        waited(found, "few", 1, 2, 3, 4, 5)
+        waited(found, "vast", *range(1_000_000, 1_000_050, 10))
+        waited(found, "left", 200, 300, 400, 500)
+        page = await found.get("/")
+        assert re.findall('class="word">growing</span><span>in <[^>]*>([a-z]*)<', page) == ["grows"]
+        assert re.search("in <[^>]*>grows</a> 2 jobs wait, 400 more than 4 minutes ago, the oldest for "
+                         "<[^>]*>[^<]*</time>; 3.0/s came and 2.0/s were handed out; 1 job runs<", page)
+        assert 'class="word">growing' in await found.get("/queue?name=grows")
+        assert 'class="word">growing' not in await found.get("/queue?name=few")
+        found.cluster.now_ms += 1_200_000
+        await found.samples.oldest.look(found.cluster)
+        page = await found.get("/")
+        assert page.count(">grows</a> 2 jobs wait") == 1            # old as well, and still one line
+        assert 'class="word">growing</span><span>in <a href="/queue?name=grows"' in page
+        assert "400 more" in page
+        await found.say(b"QUEUE PAUSE grows OUT\r\n")
+        assert "400 more" not in await found.get("/")
+
+    run(test)
+
+
+def marks(page: str) -> dict[str, list[str]]:
+    """Return the marks of each queue of the table."""
+    rows = re.findall(r'<tr><td><a href="/queue\?name=[^"]*">([^<]*)</a>(.*?)</td>', page)
+    return {name: re.findall(r'<strong class="mark(?: severe)?">(.*?)</strong>', rest) for name, rest in rows}
+
+
+def test_queues_of_the_table_are_marked_with_what_keeps_their_jobs_waiting() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT left 0 1\r\nxPUT taken 0 1\r\nxPUT taken 0 1\r\nxGET taken\r\n"
+                        b"QUEUE CREATE full LIMIT 1\r\nPUT full 0 1\r\nxPUT full 0 1\r\nxGET full\r\n"
+                        b"PUT still 0 1\r\nxQUEUE PAUSE still OUT\r\nPUT mail 0 1\r\nxGET mail\r\n")
+        await found.say(b"BURY 3\r\n")
+        assert marks(await found.get("/queues"))["left"] == []          # for a moment
+        found.cluster.now_ms += 1_200_000
+        waited(found, "taken", 100, 200, 300, 400, 500)
+        assert marks(await found.get("/queues")) == {
+            "full": ["1 held back"], "left": ["no worker"], "mail": [], "mail_dead": [], "still": ["paused"],
+            "taken": ["growing"],
+        }
+
+    run(test)
+
+
+def test_pictures_are_of_the_time_for_which_there_are_figures() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 1\r\nx")
+        found.samples._clock = lambda: NOW_S
+        for ago_s, span, began, links in (
+            (20, "minute", "60 s", "10 minutes"), (200, "4 minutes", "4 min", "10 minutes"),
+            (1510, "26 minutes", "26 min", "hour"), (4000, "hour", None, "hour"),
+        ):
+            found.samples.cluster.first_s = NOW_S - ago_s
+            page = await found.get("/")
+            assert re.findall("figures began ([^<]*) ago", page) == [began] * (began is not None)
+            assert f'aria-current="true">{links}</a>' in page
+            assert f"the pictures are of the last {span}<" in await found.get("/queues")
+
+    run(test)
+
+
+def test_the_page_of_the_cluster_has_memory_and_disk_of_every_node() -> None:
+    async def test(found: Site) -> None:
+        room = WELL[1].host
+        assert room is not None
+        nodes(found, WELL[0], replace(WELL[1], online=False, host=replace(room, disk_free_bytes_min=1 << 30)),
+              replace(WELL[2], role="DOWN"))
+        page = await found.get("/cluster")
+        rows = [re.sub("<[^>]*>", "|", row) for row in re.findall("<tr><td>(n[0-9].*?)</tr>", page)]
+        assert "|200.0 MiB |of 1.0 GiB|" in rows[0]
+        assert "|40.0 GiB|" in rows[0]
+        assert "|offline|" in rows[1]
+        assert "|40.0 GiB |needs 1.0 GiB|" in rows[1]
+        assert "GiB" not in rows[2]                     # what is known of it is old
 
     run(test)
 

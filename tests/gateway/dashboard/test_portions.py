@@ -84,11 +84,14 @@ def filled(found: Site) -> View:
     text += "".join(f"RULE t{number}. {f'c{number % 32}' if number % 100 else '-'}\n" for number in range(3000))
     machine.apply(machine.index + 1, machine.clock_ms, 0, [SetMap(1, text.encode())])
     samples = found.samples
+    samples._clock = lambda: 1_800_000_000 // 600 * 600 + 590       # the ring of seconds does not begin again meanwhile
     for number in range(KEPT_MAX):
         samples.queue(f"q{QUEUES - 1 - number:05}")
     for course in samples.queues.courses.values():
-        course.rings[1].values = array("f", range(len(course.rings[1].values)))
-        course.rings[1].newest = samples.now_s // 10
+        for ring in course.rings:               # each backlog grows
+            ring.values = array("f", range(len(ring.values)))
+            ring.newest = samples.now_s // ring.step_s
+        course.first_s = 1
     return View(found.hub, Visitor(None, EVERYTHING, "here", True), {}, "token", "1", samples)
 
 

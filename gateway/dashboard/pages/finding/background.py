@@ -8,8 +8,6 @@ from sockpqd.gateway.dashboard.markup import Child, table, tag
 from sockpqd.gateway.dashboard.pages.parts.timeline import when
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, form, page
 
-WORDS = {"jobs.retry": "retry", "jobs.cancel": "remove", "jobs.move": "move"}
-
 
 async def show(view: View) -> str:
     actions = list(view.background)
@@ -17,7 +15,7 @@ async def show(view: View) -> str:
         view, "Background",
         tag("p", f"Actions on many jobs, which {view.cluster.name} carries out one after the other. They end with this "
                  "node; what they have done stays done, and can be repeated for the rest."),
-        await table(("what", "jobs", "begun", "state", "how far", ""), _rows(view),
+        await table(("what", "begun", "state", "how far", ""), _rows(view),
                     counted(len(actions), "action"), empty="None was begun on this node."),
     )
 
@@ -26,6 +24,6 @@ def _rows(view: View) -> Iterator[list[Child]]:
     for one in view.background:
         state: Child = one.state if not one.why else f"{one.state}: {one.why}"
         yield [
-            WORDS[one.name], tag("code", one.line), when(view, one.begun_ms), state, one.progress(),
+            one.words, when(view, one.begun_ms), state, one.progress(),
             form(view, "jobs.stop", "Stop", {"number": one.number}, back="/background") if not one.ended else "",
         ]

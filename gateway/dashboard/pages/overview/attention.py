@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import nlargest
+from itertools import islice
 from urllib.parse import urlencode
 
 from sockpqd.cluster import Figures, NodeStatus
@@ -13,20 +14,23 @@ from sockpqd.core import OWN_PREFIX, SEQ_BITS, RunningJob
 from sockpqd.gateway.auth.permissions import owner_of
 from sockpqd.gateway.dashboard.markup import link
 from sockpqd.gateway.dashboard.pages.group import held_back
+from sockpqd.gateway.dashboard.pages.parts.growth import growth
 from sockpqd.gateway.dashboard.pages.parts.nodes import NEAR
 from sockpqd.gateway.dashboard.pages.parts.trouble import (
     OLD_MS,
     Concern,
+    backlog,
     dead_jobs,
+    died_elsewhere,
     paused,
     queue_link,
-    waiting_jobs,
 )
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, size
 
 NAMED_MAX = 5               # of each kind; the others are a number
 GROUPS_PER_PORTION = 50     # groups whose jobs are counted, and
 NAMES_PER_PORTION = 200     # queues, groups or pulses looked at before others have a turn
+COURSES_PER_PORTION = 5
 JOBS_PER_PORTION = 2000
 UNLEASED_MS = 3_600_000     # so is one without a lease that was put before that
 SILENT_MS = 6_000           # workers are heard every two seconds
@@ -38,7 +42,7 @@ EXPIRY_S = 14 * 86_400      # certificates that expire sooner
 
 async def concerns(view: View, nodes: list[NodeStatus], figures: Figures) -> list[Concern]:
     """Return the problems that the visitor may see, severe ones first."""
-    found = [*_nodes(view, nodes, figures), *_old(view), *await _dead(view), *await _paused(view),
+    found = [*_nodes(view, nodes, figures), *await _backlogs(view), *await _dead(view), *await _paused(view),
              *await _groups(view), *await _pulses(view), *_workers(view), *await _unleased(view), *_certificates(view)]
     return sorted(found, key=lambda concern: not concern.severe)
 
@@ -96,19 +100,37 @@ async def _dead(view: View) -> list[Concern]:
     return lines
 
 
-def _old(view: View) -> Iterator[Concern]:
-    """Find queues whose oldest job has been waiting for long. The worst are those whose jobs nobody takes."""
-    machine, shown = view.cluster.machine, 0
-    for _, name in view.samples.oldest.longest:
-        if view.visitor.sees(name) and shown < NAMED_MAX:
-            now_ms = view.cluster.time_ms
-            oldest_ms = machine.history(name, now_ms).oldest_ms
-            settings = machine.queue_settings(name)
-            stopped = settings is not None and settings.paused_out          # that is another line
-            figures = machine.stat(name, now_ms) if oldest_ms > OLD_MS and not stopped else None
-            if figures is not None:
-                shown += 1
-                yield waiting_jobs(view, name, dict(figures), oldest_ms)
+async def _backlogs(view: View) -> list[Concern]:
+    """Find queues whose oldest job has been waiting for long, and those whose backlog grows.
+
+    The worst are those whose jobs nobody takes. Whether a backlog grows is known of the queues that have a course.
+    """
+    machine = view.cluster.machine
+    old = [name for _, name in view.samples.oldest.longest
+           if view.visitor.sees(name) and machine.history(name, view.cluster.time_ms).oldest_ms > OLD_MS]
+    growing: list[tuple[int, str]] = []
+    for at, name in enumerate(list(view.samples.queues.courses), start=1):
+        grew = growth(view, name) if view.visitor.sees(name) else None
+        if grew is not None and died_elsewhere(view, name) is None:
+            growing.append((grew.jobs, name))
+        if at % COURSES_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    lines: list[Concern] = []
+    for names in (old, [name for _, name in nlargest(NAMED_MAX, growing) if name not in old]):
+        lines += islice(_waiting(view, names), NAMED_MAX)
+        await asyncio.sleep(0)
+    return lines
+
+
+def _waiting(view: View, names: Iterable[str]) -> Iterator[Concern]:
+    """Yield the problems of these queues, but for those that are paused, which is another line."""
+    machine, now_ms = view.cluster.machine, view.cluster.time_ms
+    for name in names:
+        settings, figures = machine.queue_settings(name), machine.stat(name, now_ms)
+        if figures is not None and not (settings is not None and settings.paused_out):
+            found = backlog(view, name, dict(figures), machine.history(name, now_ms).oldest_ms)
+            if found is not None:
+                yield found
 
 
 async def _paused(view: View) -> list[Concern]:

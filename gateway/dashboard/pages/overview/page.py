@@ -9,7 +9,7 @@ from sockpqd.gateway.dashboard.pages.overview.attention import concerns
 from sockpqd.gateway.dashboard.pages.overview.verdict import shown, verdict
 from sockpqd.gateway.dashboard.pages.parts.chart import Chart, charts, spans
 from sockpqd.gateway.dashboard.pages.parts.nodes import cards, nearest_limit
-from sockpqd.gateway.dashboard.pages.parts.picture import POINTS, Line, amount, mean, recent
+from sockpqd.gateway.dashboard.pages.parts.picture import MINUTE_S, POINTS, Line, amount, mean, recent
 from sockpqd.gateway.dashboard.pages.parts.tiles import tiles
 from sockpqd.gateway.dashboard.pages.parts.trouble import listed, queue_link
 from sockpqd.gateway.dashboard.pages.parts.view import View, page, section
@@ -30,9 +30,6 @@ NODE_CHARTS = (
 )
 
 
-MINUTE_S = 60
-
-
 async def show(view: View) -> str:
     cluster = view.cluster
     nodes, figures = cluster.status(), cluster.figures()
@@ -48,7 +45,7 @@ async def show(view: View) -> str:
     await asyncio.sleep(0)
     return page(
         view, "Overview", shown(verdict(view, nodes, figures, found)), to_look_at, now, of_nodes,
-        spans(view, "/", {}), drawn,
+        spans(view, "/", {}, view.samples.cluster), drawn,
         tag("h2", f"This node, {cluster.name}"), of_node,
     )
 

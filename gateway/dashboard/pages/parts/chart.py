@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag
-from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, YOUNG_S, amount, most, recent, sparkline
-from sockpqd.gateway.dashboard.pages.parts.view import View
+from sockpqd.gateway.dashboard.pages.parts.picture import HOUR_S, POINTS, amount, most, recent, shown_s, sparkline
+from sockpqd.gateway.dashboard.pages.parts.view import View, duration
 from sockpqd.gateway.samples import FigureSeries
 
-SPANS = {"10m": ("10 minutes", YOUNG_S), "1h": ("hour", HOUR_S), "6h": ("6 hours", 21_600), "1d": ("day", 86_400),
+SPANS = {"10m": ("10 minutes", 600), "1h": ("hour", HOUR_S), "6h": ("6 hours", 21_600), "1d": ("day", 86_400),
          "7d": ("week", 604_800)}
 QUEUE_SPANS = ("10m", "1h", "6h")       # of a queue there is no more
 SPAN, YOUNG = "1h", "10m"
@@ -33,15 +33,22 @@ def span_of(view: View) -> str:
     asked = view.word("span")
     if asked in SPANS:
         return asked
-    return SPAN if recent(view)[1] == HOUR_S else YOUNG
+    return SPAN if recent(view)[1] > SPANS[YOUNG][1] else YOUNG
 
 
-def spans(view: View, path: str, words: dict[str, str], known: tuple[str, ...] = tuple(SPANS)) -> Markup:
-    """Return links to the page with each span. `words`: further words of the address."""
+def spans(
+    view: View, path: str, words: dict[str, str], series: FigureSeries, known: tuple[str, ...] = tuple(SPANS),
+) -> Markup:
+    """Return links to the page with each span, and for how long there are figures, if that is less.
+
+    `words`: further words of the address; `series`: what the charts are of.
+    """
+    span_s = SPANS[span_of(view)][1]
+    known_s = shown_s(view, series, span_s)
     return tag("p", "Last ", [
         [tag("a", SPANS[name][0], href=f"{path}?{urlencode({**words, 'span': name})}",
              aria_current="true" if name == span_of(view) else None), " "] for name in known
-    ], class_="ranges")
+    ], tag("small", f"figures began {duration(known_s * 1000)} ago") if known_s < span_s else None, class_="ranges")
 
 
 async def charts(view: View, drawn: Iterable[Chart], series: FigureSeries, of: str, name: str = "") -> Markup:
@@ -54,7 +61,7 @@ async def _chart(view: View, drawn: Chart, series: FigureSeries, of: str, name: 
     words = {"of": of, "span": span} | ({"name": name} if name else {})
     lines = []
     for field in drawn.fields:
-        lines.append(series.window(now_s, SPANS[span][1], POINTS, (field,)).values[field])
+        lines.append(series.window(now_s, shown_s(view, series, SPANS[span][1]), POINTS, (field,)).values[field])
         await asyncio.sleep(0)          # a field is as long a turn as some lines of a table
     now = series.now()
     ranges = [f"{label}: at most {amount(most(line), drawn.unit)}"

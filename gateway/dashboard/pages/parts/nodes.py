@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sockpqd.cluster import NodeStatus
+from sockpqd.cluster import HostFigures, NodeStatus
 from sockpqd.gateway.dashboard.markup import Child, Markup, pairs, tag
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, size
 
@@ -67,10 +67,23 @@ def _known(node: NodeStatus) -> Iterator[tuple[str, Child]]:
     if node.ahead_ms is not None:
         yield "clock", "as here" if not node.ahead_ms else f"{node.ahead_ms:+} ms"
     if node.host is not None:
-        used, mark = node.host.memory_used_bytes, node.host.memory_mark_bytes
-        yield "memory", [f"{size(used)} of {size(mark)}", _meter(used, mark)] if mark else size(used)
-        yield "disk free", size(node.host.disk_free_bytes)
+        yield "memory", memory(node.host)
+        yield "disk free", disk(node.host)
     yield "version", node.version
+
+
+def memory(host: HostFigures) -> Child:
+    """Return the memory that a node uses, with its mark and a bar if it has one."""
+    used, mark = host.memory_used_bytes, host.memory_mark_bytes
+    if not mark:
+        return size(used)
+    return [size(used), " ", tag("small", f"of {size(mark)}", class_="whole"), _meter(used, mark)]
+
+
+def disk(host: HostFigures) -> Child:
+    """Return the room that is left on the disk of a node, and how much of it the node needs, if that is known."""
+    least = host.disk_free_bytes_min
+    return [size(host.disk_free_bytes), [" ", tag("small", f"needs {size(least)}", class_="whole")] if least else None]
 
 
 def _meter(used: int, mark: int) -> Markup:

@@ -6,23 +6,29 @@ from collections.abc import Sequence
 
 from sockpqd.gateway.dashboard.markup import Markup, tag
 from sockpqd.gateway.dashboard.pages.parts.view import View, duration, size
-from sockpqd.gateway.samples import FigureRows
+from sockpqd.gateway.samples import FigureRows, FigureSeries
 
 WIDTH, HEIGHT = 120, 24
-POINTS = 36                     # of each line: of the last hour each is of a hundred seconds
-HOUR_S, YOUNG_S = 3600, 600
+POINTS = 36                     # of each line at most: of the last hour each is of a hundred seconds
+MINUTE_S, HOUR_S = 60, 3600
 
 Line = Sequence[float | None]
 
 
 def recent(view: View) -> tuple[str, int]:
-    """Return the span of pictures, in words and in seconds: an hour, or ten minutes on a node that is young."""
-    old = view.samples.cluster.reaches(view.samples.now_s, YOUNG_S)
-    return ("hour", HOUR_S) if old else ("10 minutes", YOUNG_S)
+    """Return the span of pictures, in words and in seconds: an hour, or the minutes for which this node has figures."""
+    span_s = shown_s(view, view.samples.cluster, HOUR_S)
+    return {HOUR_S: "hour", MINUTE_S: "minute"}.get(span_s, f"{span_s // MINUTE_S} minutes"), span_s
+
+
+def shown_s(view: View, series: FigureSeries, span_s: int) -> int:
+    """Return the seconds of a span for which a series has figures, in whole minutes, one at least."""
+    known_s = series.known_s(view.samples.now_s)
+    return min(span_s, max(1, -(-known_s // MINUTE_S)) * MINUTE_S)
 
 
 def recent_rows(view: View, queue: str, *fields: str) -> FigureRows | None:
-    """Return these fields of a queue over the span of pictures, in POINTS rows.
+    """Return these fields of a queue over the span of pictures, in at most POINTS rows.
 
     None until figures are known, some seconds after the first visit to the queue.
     """

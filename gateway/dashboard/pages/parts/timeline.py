@@ -20,10 +20,11 @@ def timeline(view: View, job: JobView) -> Markup:
 
 
 def _of_last_only(job: JobView) -> str | None:
-    """Return which attempt the reason and error of a job are from, if it had several."""
-    earlier = job.reason is not None and job.attempts > 1
-    return ". The reason and the error are from the last attempt that gave any; earlier ones are not kept." \
-        if earlier else None
+    """Return what of the job's earlier attempts is not kept, if it had any."""
+    if job.reason is not None and job.attempts > 1:
+        return ". The reason and the error are from the last attempt that gave any; earlier ones are not kept."
+    retried = job.counts is not None and job.counts.kicks and job.counts.buries and not job.counts.died_ms
+    return ". A retry starts it over: when and of what it died before is not kept." if retried else None
 
 
 def when(view: View, time_ms: int) -> Markup:
@@ -41,6 +42,8 @@ def _moments(job: JobView) -> Iterator[tuple[int, Child]]:
             yield life.first_ms, "handed out for the first time"
         if life.started_ms is not None:
             yield life.started_ms, "handed out" + ("" if life.taken == 1 else f" for the last time, of {life.taken}")
+        if job.state is JobState.READY and job.seq >> SEQ_BITS > life.created_ms and job.origin is None:
+            yield job.seq >> SEQ_BITS, "took its place in the queue again"
     elif job.seq and job.state not in EndState:
         yield job.seq >> SEQ_BITS, "died" if job.state is JobState.DEAD else "took its place in the queue"
     if counts is not None and counts.died_ms:
@@ -54,10 +57,11 @@ def _moments(job: JobView) -> Iterator[tuple[int, Child]]:
 
 
 def _often(job: JobView) -> Iterator[str]:
-    counts = job.counts
-    yield counted(job.attempts, "attempt")
+    counts, taken = job.counts, 0 if job.life is None else job.life.taken
+    again = counts is not None and counts.kicks > 0
+    yield counted(job.attempts, "attempt") + (f" since it was retried, {taken} in all" if again and taken else "")
     if counts is not None:
         for number, what in ((counts.timeouts, "lease ended"), (counts.releases, "put back"),
-                             (counts.buries, "buried"), (counts.kicks, "kicked")):
+                             (counts.buries, "buried"), (counts.kicks, "retried")):
             if number:
                 yield f"{what} {'once' if number == 1 else f'{number} times'}"

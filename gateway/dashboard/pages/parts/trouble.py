@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from sockpqd.core import SEQ_BITS, JobState, QueueSettings
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, tag
+from sockpqd.gateway.dashboard.pages.parts.growth import GROWS_MINUTES, growth
+from sockpqd.gateway.dashboard.pages.parts.picture import amount
 from sockpqd.gateway.dashboard.pages.parts.timeline import when
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration
 
@@ -47,8 +49,10 @@ async def of_queue(view: View, name: str, figures: Mapping[str, int], settings: 
     if figures["DEAD"]:
         found.append(await dead_jobs(view, name, figures["DEAD"]))
     oldest_ms = view.cluster.machine.history(name, view.cluster.time_ms).oldest_ms
-    if oldest_ms > OLD_MS and not settings.paused_out and died_elsewhere(view, name) is None:
-        found.append(waiting_jobs(view, name, figures, oldest_ms))
+    waits = None
+    if not settings.paused_out and died_elsewhere(view, name) is None:
+        waits = backlog(view, name, figures, oldest_ms)
+    found += [] if waits is None else [waits]
     if settings.paused_in or settings.paused_out:
         found.append(paused(view, name, into=settings.paused_in, out=settings.paused_out))
     return sorted(found, key=lambda concern: not concern.severe)
@@ -91,16 +95,26 @@ def _of_what(reasons: Counter[str], count: int, looked: int) -> Iterator[Child]:
                       for at, (reason, number) in enumerate(most)]]
 
 
-def waiting_jobs(view: View, name: str, figures: Mapping[str, int], oldest_ms: int) -> Concern:
-    """Return the trouble of a queue whose oldest job has been waiting for `oldest_ms`."""
+def backlog(view: View, name: str, figures: Mapping[str, int], oldest_ms: int) -> Concern | None:
+    """Return the problem of a queue whose jobs wait for long or become more and more; None if it has none.
+
+    `figures`: of QUEUE STAT; `oldest_ms`: the time for which its oldest job has been waiting.
+    """
     ready, withheld, running = figures["READY"], figures["WITHHELD"], figures["RUNNING"]
-    oldest, waiting = _oldest(view, oldest_ms), f" {_wait(ready)}, "
-    if ready > withheld and not running:
-        return Concern("no worker", ["nobody takes the jobs of ", queue_link(name), ":", waiting, oldest,
-                                     ", and none runs"], severe=True)
+    grew, old = growth(view, name), oldest_ms > OLD_MS
+    taken = running > 0 or (grew is not None and grew.taken > 0)
+    if old and ready > withheld and not taken:
+        return Concern("no worker", ["nobody takes the jobs of ", queue_link(name), f": {_wait(ready)}, ",
+                                     _oldest(view, oldest_ms), ", and none runs"], severe=True)
     held = f", {withheld:,} of them held back" if withheld else ""
-    return Concern("waiting", ["in ", queue_link(name), waiting, oldest, held,
-                               f"; {counted(running, 'job')} {'runs' if running == 1 else 'run'}"])
+    runs = f"; {counted(running, 'job')} {'runs' if running == 1 else 'run'}"
+    if grew is not None and taken:
+        return Concern("growing", [
+            "in ", queue_link(name), f" {_wait(ready)}, {grew.jobs:,} more than {GROWS_MINUTES - 1} minutes ago, ",
+            _oldest(view, oldest_ms), held, f"; {amount(grew.came, 'rate')} came and {amount(grew.taken, 'rate')} were "
+            f"handed out{runs}"])
+    return Concern("waiting", [
+        "in ", queue_link(name), f" {_wait(ready)}, ", _oldest(view, oldest_ms), held, runs]) if old else None
 
 
 def paused(view: View, name: str, *, into: bool, out: bool) -> Concern:

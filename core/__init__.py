@@ -86,7 +86,7 @@ from sockpqd.core.ops.entry import (
     name_of,
 )
 from sockpqd.core.ops.events import EVENT_TYPES, GAP, Event
-from sockpqd.core.ops.fragments import Fragment, LastFragment
+from sockpqd.core.ops.fragments import Fragment
 from sockpqd.core.ops.jobs import (
     Allowance,
     AnySelector,
@@ -148,7 +148,6 @@ from sockpqd.core.ops.queues import (
     CreateQueue,
     DeleteGroup,
     DeleteQueue,
-    DeleteQueueOnly,
     EndState,
     ExpireQueue,
     GroupBy,
@@ -158,11 +157,10 @@ from sockpqd.core.ops.queues import (
     Overflow,
     PauseGroup,
     PauseQueue,
-    PurgeOwn,
+    Purged,
     PurgeQueue,
     QueueChange,
     ResumeGroup,
-    ResumeQueue,
     Sched,
 )
 from sockpqd.core.ops.replies import (
@@ -254,8 +252,8 @@ from sockpqd.core.ops.sessions import (
     TouchSession,
 )
 from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
-from sockpqd.core.ops.topics import BindQueue, DeleteTopic, UnbindQueue
-from sockpqd.core.ops.users import DeleteUser, SetUser, User
+from sockpqd.core.ops.topics import BindQueue, UnbindQueue
+from sockpqd.core.ops.users import SetUser, User
 from sockpqd.core.ops.workers import BeatWorker, SetWorker, WorkerState
 from sockpqd.core.pages.page_space import PageLost, PageSpace, PageStore
 from sockpqd.core.pages.pager import Pager
@@ -375,9 +373,6 @@ __all__ = [
     "DeleteGroup",
     "DeletePulse",
     "DeleteQueue",
-    "DeleteQueueOnly",
-    "DeleteTopic",
-    "DeleteUser",
     "Done",
     "Due",
     "Effects",
@@ -437,7 +432,6 @@ __all__ = [
     "JobView",
     "Joined",
     "Kick",
-    "LastFragment",
     "LastNode",
     "Latencies",
     "Later",
@@ -484,8 +478,8 @@ __all__ = [
     "PulseExists",
     "PulseInUse",
     "PulseNotFound",
-    "PurgeOwn",
     "PurgeQueue",
+    "Purged",
     "Put",
     "PutWith",
     "QueueChange",
@@ -512,7 +506,6 @@ __all__ = [
     "Results",
     "Resume",
     "ResumeGroup",
-    "ResumeQueue",
     "RetryItem",
     "Return",
     "RunningJob",

@@ -20,7 +20,6 @@ from sockpqd.core import (
     Feedback,
     GroupBy,
     How,
-    JobState,
     OnDup,
     Order,
     Overflow,
@@ -213,14 +212,10 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     },
     core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
     core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},
-    core.DeleteQueue: {"queue": QUEUES, "force": (False, True)},
-    core.DeleteQueueOnly: {"queue": QUEUES},
+    core.DeleteQueue: {"queue": QUEUES, "force": (False, True), "leave": (False, False, True)},
     core.PurgeQueue: {
-        "queue": QUEUES, "state": (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED),
-        "before_seq": (None, None, 5), "ended": (False, False, False, True),
-    },
-    core.PurgeOwn: {
-        "queue": QUEUES, "running": (False, True), "before_seq": (None, None, 5), "before_id": (None, None, 3),
+        "queue": QUEUES, "purged": (core.Purged.ALL, *core.Purged), "before_seq": (None, None, 5),
+        "before_id": (None, None, 3),
     },
     core.MoveJobs: {
         "queue": QUEUES, "to": ("b", "a", "c"), "count": (2**31, 1, 2, 0), "died": (None, None, None, "a", "b"),
@@ -238,7 +233,6 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "queue": QUEUES, "incoming": (False, False, True), "outgoing": (False, True),
         "pause_ms": (None, 0, 10, 60, 10**30),
     },
-    core.ResumeQueue: {"queue": QUEUES},
     core.ExpireQueue: {"queue": QUEUES, "since_ms": (0, 50, 100, 200, 1000)},
     core.Configure: {
         "expire_default": (None, Then.DONE, Then.LATER), "autocreate": (None, None, True, False),
@@ -257,8 +251,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.ResumeGroup: {"group": QUEUES},
     core.DeleteGroup: {"group": QUEUES},
     core.BindQueue: {"topic": TOPICS, "queue": QUEUES, "pattern": PATTERNS},
-    core.UnbindQueue: {"topic": TOPICS, "queue": QUEUES, "pattern": PATTERNS},
-    core.DeleteTopic: {"topic": TOPICS},
+    core.UnbindQueue: {"topic": TOPICS, "queue": (*QUEUES, None), "pattern": PATTERNS},
     # ---- pulses
     core.PulseChange: {
         "rate": (None, 1), "per_ms": (None, 2), "step_ms": (None, 3), "max_pause_ms": (None, 4),
@@ -286,8 +279,8 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "keep_waiting": (False, True), "operation": Made(core.Done, core.Put, core.Get, core.CloneEnd),
         "until_finished": (False, True),
     },
-    core.SetUser: {"name": ("mailer", "x"), "rights": ("put:mail*,get", "-"), "key": (b"sixteen byte key",)},
-    core.DeleteUser: {"name": ("mailer", "x")},
+    core.User: {"rights": ("put:mail*,get", "-"), "key": (b"sixteen byte key",)},
+    core.SetUser: {"name": ("mailer", "x"), "user": Made(core.User, maybe=True)},
     core.BeatWorker: {"name": POOLS, "slots": PLACES, "busy": PLACES, "address": ("h:1", ""), "session": (1, 1, 2, 0)},
     core.SetWorker: {
         "name": POOLS, "most": (None, 0, 2, 9), "least": (None, 0, 2, 9), "state": (None, *core.WorkerState),
@@ -310,8 +303,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.SwitchService: {"online": (False, True), "grace_ms": (0, 30)},
     core.RaiseLevel: {"level": (2, 1), "members": Some(NODES)},
     core.SetMap: {"version": (1, 2), "text": (b"CLUSTER a 7369787465656e20 h:1\n",)},
-    core.Fragment: {"number": (7,), "offset": (0, 256), "data": DATA},
-    core.LastFragment: {"number": (7,), "offset": (0, 257), "data": DATA},
+    core.Fragment: {"number": (7,), "offset": (0, 256), "data": DATA, "last": (False, True)},
     # ---- a replica, and its origin
     core.MirrorFrame: {"index": (1, 300), "data": (core.encode_entry(7, 8, [core.Tick()], 1),)},
     core.MirrorEntries: {"after": (0, 299), "frames": ((core.MirrorFrame(300, b"entry"),), ())},

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import ClientPending, Pending
-from sockpqd.core import Fragment, FragmentsMissing, LastFragment, Operation, Reply, cost, encode_operation
+from sockpqd.core import Fragment, FragmentsMissing, Operation, Reply, cost, encode_operation
 
 # An operation, its pending, encoded bytes, work (core/handlers/cost.py), bytes of memory, whether it must stay right
 # behind the one before, its charge (its bytes, or CLIENT_WORK_BYTES for each unit of its work if that is more; 0 if it
@@ -18,8 +18,6 @@ from sockpqd.core import Fragment, FragmentsMissing, LastFragment, Operation, Re
 Queued = tuple[Operation, Pending, int, int, int, bool, int, object]
 OfClient = tuple[Operation, ClientPending, int, int, int, bool, int, object]
 
-
-FRAGMENTS = frozenset({Fragment, LastFragment})
 
 
 class Part:
@@ -76,7 +74,7 @@ class Cut:
             size, work = cost(fragment)
             return fragment, Part(self), size, work, 0, False, len(data), self.queued[7]
         _, _, _, work, held, _, charge, client = self.queued
-        last = LastFragment(self._number, start, data)
+        last = Fragment(self._number, start, data, last=True)
         size, _ = cost(last)
         return last, _LastPart(self), size, work, held, False, max(1, charge - start), client
 

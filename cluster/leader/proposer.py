@@ -16,7 +16,7 @@ from typing import NamedTuple
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import ClientPending, Pending
 from sockpqd.cluster.leader.client_queues import ClientQueues
-from sockpqd.cluster.leader.fragments import FRAGMENTS, Queued
+from sockpqd.cluster.leader.fragments import Queued
 from sockpqd.cluster.leader.rests import Rests
 from sockpqd.cluster.metrics.histogram import Histogram
 from sockpqd.cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
@@ -26,6 +26,7 @@ from sockpqd.core import (
     OPERATION_BYTES_MAX,
     Applied,
     Effects,
+    Fragment,
     NotYet,
     Operation,
     Put,
@@ -294,7 +295,7 @@ class Proposer:
             charge = self._clients.give(queue, now, resting=resting)
             if not charge:
                 break
-            if type(queue[0][0]) in FRAGMENTS:              # one of them in each entry
+            if type(queue[0][0]) is Fragment:               # one of them in each entry
                 taken += queue
                 queue.clear()
                 break

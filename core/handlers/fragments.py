@@ -7,7 +7,7 @@ from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost
 from sockpqd.core.handlers.dispatch import EXECUTE, OWNED
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.entry import decode_operation
-from sockpqd.core.ops.fragments import Fragment, LastFragment
+from sockpqd.core.ops.fragments import Fragment
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.state import Collected, State
 
@@ -15,26 +15,22 @@ _MISSING = replies.FragmentsMissing()
 
 
 def fragment(state: State, operation: Fragment, seed: int) -> Reply:
-    """Append bytes to the fragments collected so far."""
+    """Append bytes to the fragments collected so far; with the last ones execute the operation.
+
+    Does nothing if a part of it is missing.
+    """
     collected = _continued(state, operation)
     if collected is None:
         return _MISSING
     collected.data += operation.data
-    state.fragments = collected
-    return replies.ACCEPTED
-
-
-def last_fragment(state: State, operation: LastFragment, seed: int) -> Reply:
-    """Execute the operation, which is now complete. Does nothing if a part of it is missing."""
-    collected = _continued(state, operation)
-    if collected is None:
-        return _MISSING
-    collected.data += operation.data
+    if not operation.last:
+        state.fragments = collected
+        return replies.ACCEPTED
     whole = decode_operation(collected.data)
     return (EXECUTE if state.cluster_map is None else OWNED)[type(whole)](state, whole, seed)
 
 
-def _continued(state: State, operation: Fragment | LastFragment) -> Collected | None:
+def _continued(state: State, operation: Fragment) -> Collected | None:
     """Remove and return the bytes collected so far; a first fragment (offset 0) starts with none.
 
     Returns None if the fragment does not follow directly on those bytes.
@@ -48,10 +44,5 @@ def _continued(state: State, operation: Fragment | LastFragment) -> Collected | 
 
 
 def fragment_cost(operation: Fragment) -> Cost:
-    """Return the bytes and work of a Fragment."""
-    return BASE_BYTES + len(operation.data), JOB
-
-
-def last_cost(operation: LastFragment) -> Cost:
-    """Return the bytes and work of a LastFragment: the work is unknown here, so it gets an entry of its own."""
-    return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX
+    """Return the bytes and work of a Fragment: the work of the last one is unknown, so it gets its own entry."""
+    return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX if operation.last else JOB

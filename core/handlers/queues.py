@@ -14,7 +14,7 @@ from sockpqd.core.ops import queues as ops
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.jobs import Policy, Then
 from sockpqd.core.ops.pulses import PulseChange
-from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.queues import Order, Purged
 from sockpqd.core.ops.replies import Removed, Reply
 from sockpqd.core.ops.settings import QueueSettings
 from sockpqd.core.pulse.pulse import OWN_PREFIX, Pulse
@@ -25,7 +25,7 @@ from sockpqd.core.state import State
 from sockpqd.core.store.job import time_in_order
 from sockpqd.core.store.queues import PAUSES, Queue
 
-FORGETTING = None, ops.JobState.READY       # a QUEUE PURGE of these makes the queue forget the keys of DEDUP
+FORGETTING = frozenset({Purged.ALL, Purged.OWN, Purged.READY})  # a QUEUE PURGE of these forgets the keys of DEDUP
 
 
 def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
@@ -104,15 +104,17 @@ def _created(state: State, name: str) -> tuple[str, ...]:
 
 
 def pause_brings(state: State, operation: ops.PauseQueue) -> tuple[str, ...]:
-    """Return the queue, if it does not exist yet."""
-    return _created(state, operation.queue)
+    """Return the queue, if it does not exist yet and is paused."""
+    return () if operation.resumes else _created(state, operation.queue)
 
 
 def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
     """Refuse Puts, hand out nothing, or both, until RESUME; pauses already in force remain.
 
-    With `pause_ms` hand out nothing for this time (0: no longer).
+    With `pause_ms` hand out nothing for this time (0: no longer). RESUME ends all pauses.
     """
+    if operation.resumes:
+        return _resume(state, operation.queue)
     if operation.pause_ms is not None:
         return _pause_for(state, operation.queue, min(max(operation.pause_ms, 0), limits.DURATION_MS_MAX))
     settings = state.queues.settings.get(operation.queue, QueueSettings())
@@ -157,9 +159,8 @@ def _end_pauses(state: State, name: str) -> None:
         end_pause(state, queue)
 
 
-def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
+def _resume(state: State, name: str) -> Reply:
     """End all pauses of the queue."""
-    name = operation.queue
     settings = state.queues.settings.get(name)
     if settings is None:
         return replies.QUEUE_NOT_FOUND if state.queues.find(name) is None else replies.ACCEPTED
@@ -298,40 +299,30 @@ def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSetti
 
 
 def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
-    """Remove jobs that are not running, without marking them as done."""
-    name = operation.queue
+    """Remove jobs of the queue, without marking them as done."""
+    name, purged = operation.queue, operation.purged
     if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
-    if operation.ended:
+    if purged is Purged.ENDED:
         return Removed(state.records.purge(name, state.clock_ms), more=False)
-    if operation.state in FORGETTING and operation.before_seq is None:      # the first portion
+    if purged in FORGETTING and operation.before_seq is None:       # the first portion
         state.remembered_keys.drop(name)
-    chosen = not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX)
-    chosen.drop()
-    ended = 0 if chosen.more or operation.state is not None else state.records.purge(name, state.clock_ms)
-    return Removed(chosen.size + ended, chosen.more)
-
-
-def purge_own(state: State, operation: ops.PurgeOwn, seed: int) -> Reply:
-    """Remove jobs that lie in the queue, running ones too or only these, without marking them as done."""
-    name, removed = operation.queue, 0
-    if not exists(state, name):
-        return replies.QUEUE_NOT_FOUND
-    if not operation.running:
-        if operation.before_seq is None:        # the first portion
-            state.remembered_keys.drop(name)
-        chosen = not_running(state, name, None, operation.before_seq, limits.PORTION_MAX, own=True)
+    removed, more = 0, False
+    if purged is not Purged.RUNNING:
+        its_state = ops.JobState(purged) if purged <= Purged.BURIED else None
+        chosen = not_running(
+            state, name, its_state, operation.before_seq, limits.PORTION_MAX, own=purged is Purged.OWN)
         chosen.drop()
-        removed = chosen.size
-        if chosen.more:
-            return Removed(removed, more=True)
-    running, more = drop_running(state, name, limits.PORTION_MAX - removed, operation.before_id)
-    return Removed(removed + running, more)
+        removed, more = chosen.size, chosen.more
+    if not more and purged is Purged.ALL:
+        removed += state.records.purge(name, state.clock_ms)
+    elif not more and purged in (Purged.OWN, Purged.RUNNING):
+        running, more = drop_running(state, name, limits.PORTION_MAX - removed, operation.before_id)
+        removed += running
+    return Removed(removed, more)
 
 
-def purge_cost(
-    operation: ops.DeleteQueue | ops.DeleteQueueOnly | ops.PurgeQueue | ops.PurgeOwn | ops.ExpireQueue,
-) -> Cost:
+def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue | ops.ExpireQueue) -> Cost:
     """Return the bytes and work of an operation that removes jobs."""
     return BASE_BYTES + of_names(operation.queue), JOB * limits.PORTION_MAX
 
@@ -343,17 +334,7 @@ def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
         return replies.QUEUE_NOT_FOUND
     if not operation.force and has_jobs(state, name):
         return replies.QUEUE_NOT_EMPTY
-    removed, gone = remove_queue(state, name, limits.PORTION_MAX)
-    if not gone:
-        return Removed(removed, more=True)
-    return replies.ACCEPTED
-
-
-def delete_queue_only(state: State, operation: ops.DeleteQueueOnly, seed: int) -> Reply:
-    """Remove the queue with the jobs that lie in it, up to the limit of one entry; its dead jobs stay."""
-    if not exists(state, operation.queue):
-        return replies.QUEUE_NOT_FOUND
-    removed, gone = remove_queue(state, operation.queue, limits.PORTION_MAX, leave=True)
+    removed, gone = remove_queue(state, name, limits.PORTION_MAX, leave=operation.leave)
     return replies.ACCEPTED if gone else Removed(removed, more=True)
 
 

@@ -35,35 +35,31 @@ def bind_brings(state: State, operation: ops.BindQueue) -> tuple[str, str]:
     return operation.topic, operation.queue
 
 
-def unbind_queue(state: State, operation: ops.UnbindQueue, seed: int) -> Reply:
-    """Remove the binding. A queue that has no other reason to exist is removed too."""
-    bindings = state.topics.by_name.get(operation.topic)
-    if bindings is None:
-        return _TOPIC_NOT_FOUND
-    if (operation.queue, operation.pattern) not in bindings:
-        return replies.BindingNotFound()
-    _unbind(state, operation.topic, operation.queue, operation.pattern)
-    return ACCEPTED
-
-
-def binding_cost(operation: ops.BindQueue | ops.UnbindQueue) -> Cost:
-    """Return the bytes and work of an operation on one binding."""
+def bind_cost(operation: ops.BindQueue) -> Cost:
+    """Return the bytes and work of a BindQueue."""
     return BASE_BYTES + of_names(operation.topic, operation.queue, operation.pattern), JOB
 
 
-def delete_topic(state: State, operation: ops.DeleteTopic, seed: int) -> Reply:
-    """Remove all bindings of the topic."""
+def unbind_queue(state: State, operation: ops.UnbindQueue, seed: int) -> Reply:
+    """Remove the binding, or all of the topic. A queue that has no other reason to exist is removed too."""
     bindings = state.topics.by_name.get(operation.topic)
     if bindings is None:
         return _TOPIC_NOT_FOUND
-    for queue, pattern in list(bindings):
+    if operation.queue is None:
+        removed = list(bindings)
+    elif (operation.queue, operation.pattern) in bindings:
+        removed = [(operation.queue, operation.pattern)]
+    else:
+        return replies.BindingNotFound()
+    for queue, pattern in removed:
         _unbind(state, operation.topic, queue, pattern)
     return ACCEPTED
 
 
-def delete_cost(operation: ops.DeleteTopic) -> Cost:
-    """Return the bytes and work of a DeleteTopic."""
-    return BASE_BYTES + of_names(operation.topic), limits.OPERATION_WORK_MAX
+def unbind_cost(operation: ops.UnbindQueue) -> Cost:
+    """Return the bytes and work of an UnbindQueue: a topic may have many bindings to remove."""
+    size = BASE_BYTES + of_names(operation.topic, operation.queue, operation.pattern)
+    return size, limits.OPERATION_WORK_MAX if operation.queue is None else JOB
 
 
 def _unbind(state: State, topic: str, queue: str, pattern: str | None) -> None:

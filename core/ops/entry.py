@@ -40,7 +40,6 @@ Operation = (
     | topics.OnTopics
     | workers.OnWorkers
     | users.SetUser
-    | users.DeleteUser
     | cluster.Tick
     | cluster.Lead
     | cluster.Resume
@@ -54,7 +53,6 @@ Operation = (
     | cluster.RaiseLevel
     | cluster.SetMap
     | fragments.Fragment
-    | fragments.LastFragment
     | cluster.MirrorEntries
     | cluster.MirrorPart
     | cluster.MirrorSnapshot
@@ -174,13 +172,15 @@ def continues(operation: Operation, before: Operation) -> bool:
     The hand-out of a PUT .. WAIT must directly follow its Put (spec/state-machine 4.7).
     """
     if type(operation) is sessions.Request:
-        if type(before) is fragments.LastFragment:
-            return operation.part > 0
+        if type(before) is fragments.Fragment:
+            return before.last and operation.part > 0
         return (
             operation.part > 0 and type(before) is sessions.Request and type(before.operation) in jobs.PUTS
             and (before.session, before.number) == (operation.session, operation.number)
         )
-    if type(operation) is not jobs.Get or type(before) not in (*jobs.PUTS, fragments.LastFragment):
+    if type(operation) is not jobs.Get:
+        return False
+    if type(before) not in jobs.PUTS and not (type(before) is fragments.Fragment and before.last):
         return False
     return operation.item_of_put or operation.item is not None
 

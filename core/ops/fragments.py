@@ -11,16 +11,13 @@ from sockpqd.core.ops.logged import Logged
 
 
 class Fragment(Logged, tag=89, frozen=True):
-    """Some bytes of an encoded operation; those at offset 0 discard earlier fragments."""
+    """Some bytes of an encoded operation; those at offset 0 discard earlier fragments.
+
+    `last`: they are the last ones, and the operation is executed now. Replies: Accepted, FragmentsMissing; of the last
+    one the operation's reply.
+    """
 
     number: int         # chosen by the proposer, unlike the operation's before
     offset: int
     data: bytes
-
-
-class LastFragment(Logged, tag=90, frozen=True):
-    """The last bytes of an encoded operation, which is executed now; the reply is the operation's reply."""
-
-    number: int
-    offset: int
-    data: bytes
+    last: bool = False

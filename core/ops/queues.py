@@ -49,6 +49,19 @@ class JobState(IntEnum):
     BURIED = 4          # in its own queue, by BURY .. HERE
 
 
+class Purged(IntEnum):
+    """The jobs that QUEUE PURGE removes; the first ones are states of jobs."""
+
+    READY = 0
+    DELAYED = 1
+    RUNNING = 2
+    DEAD = 3
+    BURIED = 4
+    ALL = 5             # all but the running ones, and the records
+    OWN = 6             # READY, DELAYED and BURIED ones, then running ones: all that lie in the queue itself
+    ENDED = 7           # the records
+
+
 class EndState(IntEnum):
     """The end of a job of which there is a record (RETAIN); the numbers follow the ones of JobState."""
 
@@ -128,45 +141,27 @@ class ConfigureQueue(Logged, tag=36, frozen=True):
 
 
 class DeleteQueue(Logged, tag=37, frozen=True):
-    """QUEUE DELETE: remove the settings and, with `force`, all jobs, including running ones."""
+    """QUEUE DELETE: remove the settings and, with `force`, all jobs, including running ones.
+
+    `leave`, with `force` only: its dead jobs stay, as if they had been put where they are.
+
+    Replies: Accepted, QueueNotFound, QueueNotEmpty; Removed, if there are more jobs than a portion.
+    """
 
     queue: str
     force: bool
-
-
-class DeleteQueueOnly(Logged, tag=112, frozen=True):
-    """QUEUE DELETE .. FORCE LEAVE: as DeleteQueue with `force`, but its dead jobs stay, as if they had been put there.
-
-    Replies: Accepted, QueueNotFound; Removed as for DeleteQueue.
-    """
-
-    queue: str
+    leave: bool = False
 
 
 class PurgeQueue(Logged, tag=38, frozen=True):
-    """QUEUE PURGE: remove jobs in this state (None: all but the running ones, and the records), at most a portion.
+    """QUEUE PURGE: remove these jobs of the queue, at most a portion.
 
-    `before_seq`: only jobs put before (Machine.next_seq; None: all). `ended`: the records only.
-    Replies: Removed, QueueNotFound.
+    `before_seq`: only jobs put before (Machine.next_seq; None: all); `before_id`: of the running ones only those handed
+    out before (Machine.next_id). Replies: Removed, QueueNotFound.
     """
 
     queue: str
-    state: JobState | None
-    before_seq: int | None = None
-    ended: bool = False
-
-
-class PurgeOwn(Logged, tag=111, frozen=True):
-    """QUEUE PURGE OWN and RUNNING: remove the jobs in the queue itself, at most a portion.
-
-    READY, DELAYED and BURIED jobs come first, then running ones. `running`: only these.
-
-    `before_seq`: as of PurgeQueue; `before_id`: of the running ones only those handed out before (Machine.next_id).
-    Replies: Removed, QueueNotFound.
-    """
-
-    queue: str
-    running: bool = False
+    purged: Purged
     before_seq: int | None = None
     before_id: int | None = None
 
@@ -192,10 +187,12 @@ class MoveJobs(Logged, tag=110, frozen=True):
 
 
 class PauseQueue(Logged, tag=39, frozen=True):
-    """QUEUE PAUSE: `incoming`: Puts are refused; `outgoing`: Gets see it empty. Replies: Accepted, TooManyQueues.
+    """QUEUE PAUSE: `incoming`: Puts are refused; `outgoing`: Gets see it empty. QUEUE RESUME, with neither: both end.
 
     `pause_ms` (OUT FOR): Gets see it empty for this long from now on; 0 ends that. It replaces any other `outgoing`
     pause, and does not affect Puts. A queue without settings has none after the pause either.
+
+    Replies: Accepted; TooManyQueues of a pause, QueueNotFound of RESUME.
     """
 
     queue: str
@@ -203,11 +200,10 @@ class PauseQueue(Logged, tag=39, frozen=True):
     outgoing: bool
     pause_ms: int | None = None
 
-
-class ResumeQueue(Logged, tag=40, frozen=True):
-    """QUEUE RESUME: end the pauses in both directions. Replies: Accepted, QueueNotFound."""
-
-    queue: str
+    @property
+    def resumes(self) -> bool:
+        """True if it ends the pauses of the queue."""
+        return not self.incoming and not self.outgoing and self.pause_ms is None
 
 
 class Configure(Logged, tag=41, frozen=True):
@@ -278,7 +274,6 @@ class DeleteGroup(Logged, tag=103, frozen=True):
 
 
 OnQueues = (
-    CreateQueue | ConfigureQueue | DeleteQueue | DeleteQueueOnly | PurgeQueue | PurgeOwn | MoveJobs | PauseQueue
-    | ResumeQueue | Configure | ConfigureFair
+    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | MoveJobs | PauseQueue | Configure | ConfigureFair
 )
 OnGroups = ConfigureGroup | PauseGroup | ResumeGroup | DeleteGroup

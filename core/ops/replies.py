@@ -287,7 +287,7 @@ class InvalidSnapshot(Struct, gc=False, frozen=True):
 
 
 class FragmentsMissing(Struct, gc=False, frozen=True):
-    """Fragment, LastFragment: an earlier fragment is missing; the operation was not executed and never will be."""
+    """Fragment: an earlier one is missing; the operation was not executed and never will be."""
 
 
 class NotYet(Struct, gc=False, frozen=True):
@@ -350,7 +350,7 @@ class RequestTooOld(Struct, gc=False, frozen=True):
 
 
 class UserNotFound(Struct, gc=False, frozen=True):
-    """DeleteUser: there is no such user."""
+    """SetUser: there is no such user to remove."""
 
 
 class TooManyUsers(Struct, gc=False, frozen=True):
@@ -364,7 +364,7 @@ class Spread(Struct, gc=False, frozen=True):
 
 
 class TopicNotFound(Struct, gc=False, frozen=True):
-    """UnbindQueue, DeleteTopic: nothing is bound to the topic."""
+    """UnbindQueue: nothing is bound to the topic."""
 
 
 class BindingNotFound(Struct, gc=False, frozen=True):

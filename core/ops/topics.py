@@ -17,17 +17,14 @@ class BindQueue(Logged, tag=75, frozen=True):
 
 
 class UnbindQueue(Logged, tag=76, frozen=True):
-    """TOPIC UNBIND: remove one binding. Replies: Accepted, TopicNotFound, BindingNotFound."""
+    """TOPIC UNBIND: remove one binding. TOPIC DELETE, with `queue` None: remove all bindings of the topic.
+
+    Replies: Accepted, TopicNotFound, BindingNotFound.
+    """
 
     topic: str
-    queue: str
+    queue: str | None
     pattern: str | None = None
 
 
-class DeleteTopic(Logged, tag=77, frozen=True):
-    """TOPIC DELETE: remove all bindings of the topic. Replies: Accepted, TopicNotFound."""
-
-    topic: str
-
-
-OnTopics = BindQueue | UnbindQueue | DeleteTopic
+OnTopics = BindQueue | UnbindQueue

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from sockpqd.core.ops.logged import Logged
 
 
-class User(Struct, frozen=True):
-    """One user, authenticated by `key`. `rights`: as in USER SET."""
+class User(Logged, frozen=True):
+    """One user, authenticated by `key`. `rights`: as in USER SET; only the gateway interprets them."""
 
     rights: str
     key: bytes
 
 
 class SetUser(Logged, tag=20, frozen=True):
-    """Add the user `name`, or replace its rights and key (spec/access 1.1).
+    """Add the user `name`, or replace its rights and key; None: remove it (spec/access 1.1).
 
-    Only the gateway interprets `rights`.
+    Replies: Accepted, TooManyUsers; UserNotFound, if there is none to remove.
     """
 
     name: str
-    rights: str
-    key: bytes
-
-
-class DeleteUser(Logged, tag=21, frozen=True):
-    """Remove the user `name`. Replies: Accepted, UserNotFound."""
-
-    name: str
+    user: User | None

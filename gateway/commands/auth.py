@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from sockpqd.core import DeleteUser, SetUser
+from sockpqd.core import SetUser, User
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.client_state import Run
 from sockpqd.gateway.commands.context.proposing import propose
@@ -108,7 +108,7 @@ async def _set_user(client: Client, name: str, rights: str, key: bytes) -> None:
         hub.access.complain("USER SET without TLS", client.guard.user, client.link.peer)
         client.say(responses.FORBIDDEN)
     elif not _is_in_file(client, name):
-        client.say(await propose(hub.cluster, SetUser(name, rights, key), client))
+        client.say(await propose(hub.cluster, SetUser(name, User(rights, key)), client))
 
 
 def delete_user(client: Client, command: Command) -> None:
@@ -118,7 +118,7 @@ def delete_user(client: Client, command: Command) -> None:
 
 async def _delete_user(client: Client, name: str) -> None:
     if not _is_in_file(client, name):
-        client.say(await propose(client.hub.cluster, DeleteUser(name), client))
+        client.say(await propose(client.hub.cluster, SetUser(name, None), client))
 
 
 def _is_in_file(client: Client, user: str) -> bool:

@@ -17,11 +17,10 @@ from msgspec.structs import replace
 from sockpqd.core import (
     Accepted,
     DeleteQueue,
-    DeleteQueueOnly,
     Kick,
     Moved,
     MoveJobs,
-    PurgeOwn,
+    Purged,
     PurgeQueue,
     QueueNotFound,
     Removed,
@@ -80,17 +79,15 @@ class _Parts:
 class _Purge:
     """The portions of a PURGE, limited to jobs that were there when the first was executed."""
 
-    def __init__(self, client: Client, purge: PurgeQueue | PurgeOwn) -> None:
+    def __init__(self, client: Client, purge: PurgeQueue) -> None:
         self._machine = client.hub.cluster.machine
         self._purge = purge
 
-    def portion(self, done: int, last: Removed) -> PurgeQueue | PurgeOwn:
+    def portion(self, done: int, last: Removed) -> PurgeQueue:
         """Return the next operation; only the first sees all jobs at its place in the log."""
         purge = self._purge
         if done and purge.before_seq is None:
-            purge = replace(purge, before_seq=self._machine.next_seq)
-            if isinstance(purge, PurgeOwn):
-                purge = replace(purge, before_id=self._machine.next_id)
+            purge = replace(purge, before_seq=self._machine.next_seq, before_id=self._machine.next_id)
             self._purge = purge
         return purge
 
@@ -100,26 +97,26 @@ def purge(client: Client, command: Command) -> None:
     client.run(_run_purge(client, command.operation, command.numbering))
 
 
-async def _run_purge(client: Client, purge: PurgeQueue | PurgeOwn, numbering: Numbering | None) -> None:
+async def _run_purge(client: Client, purge: PurgeQueue, numbering: Numbering | None) -> None:
     client.say(await _Parts(client, numbering).total(_Purge(client, purge).portion))
 
 
 def delete_queue(client: Client, command: Command) -> None:
     """QUEUE DELETE: delete an empty queue, or with FORCE any queue."""
-    delete: DeleteQueue | DeleteQueueOnly = command.operation
-    if isinstance(delete, DeleteQueueOnly) or delete.force:
+    delete: DeleteQueue = command.operation
+    if delete.force:
         client.run(_run_delete(client, delete, command.numbering))
     else:
         client.propose(delete, command.numbering)
 
 
-async def _run_delete(client: Client, delete: DeleteQueue | DeleteQueueOnly, numbering: Numbering | None) -> None:
+async def _run_delete(client: Client, delete: DeleteQueue, numbering: Numbering | None) -> None:
     """QUEUE DELETE .. FORCE: purge the queue, then delete it with running jobs and those added in the meantime.
 
     A queue without settings disappears as soon as it is purged; the purge has shown that it existed.
     """
     parts = _Parts(client, numbering)
-    all_of_it = PurgeQueue(delete.queue, None) if isinstance(delete, DeleteQueue) else PurgeOwn(delete.queue)
+    all_of_it = PurgeQueue(delete.queue, Purged.OWN if delete.leave else Purged.ALL)
     outcome = await parts.total(_Purge(client, all_of_it).portion)
     if isinstance(outcome, Removed):
         outcome = await parts.total(lambda done, last: delete)

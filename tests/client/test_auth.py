@@ -28,7 +28,7 @@ from sockpq._engine.probe import ask
 from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.commands import cluster
 
-from sockpqd.core import DeleteUser, SetUser
+from sockpqd.core import SetUser
 from tests.client.conftest import EARLY, MakeClient
 from tests.client.faults import Fault
 from tests.client.memory_cluster import MemoryCluster, accounts
@@ -263,13 +263,13 @@ def test_the_same_when_it_is_challenged(make_client: MakeClient) -> None:
 
 
 def test_a_user_who_was_deleted_is_told_so_and_can_come_back(guarded: MemoryCluster, make_client: MakeClient) -> None:
-    guarded.execute(SetUser("bob", "put", SECRET.encode()))
+    guarded.execute(SetUser("bob", User("put", SECRET.encode())))
     client = make_client(guarded.addresses, timeout=30, user="bob", secret=SECRET)
     client.put("q", b"1")
-    guarded.execute(DeleteUser("bob"))
+    guarded.execute(SetUser("bob", None))
     with pytest.raises(AuthError):
         client.put("q", b"2")
-    guarded.execute(SetUser("bob", "put", SECRET.encode()))
+    guarded.execute(SetUser("bob", User("put", SECRET.encode())))
     client.put("q", b"3")
     assert guarded.bodies("q") == [b"1", b"3"]
 

@@ -18,7 +18,6 @@ from sockpqd.core import (
     Fragment,
     FragmentsMissing,
     Get,
-    LastFragment,
     Machine,
     Operation,
     Put,
@@ -75,19 +74,24 @@ class Log:
             pass
 
 
+def ends(operation: Operation) -> bool:
+    """Return whether it is the last fragment of an operation."""
+    return isinstance(operation, Fragment) and operation.last
+
+
 def test_others_go_between_the_fragments() -> None:
     log = Log()
     large = log.send("a", LARGE)
-    kinds = []
+    lasts = []
     for number in range(5):
         small = log.send("b", Done(number))
         operations = log.entry()
         assert Done(number) in operations
-        assert sum(len(one.data) for one in operations if isinstance(one, Fragment | LastFragment)) <= 512
-        kinds += [type(one) for one in operations if not isinstance(one, Done)]
+        assert sum(len(one.data) for one in operations if isinstance(one, Fragment)) <= 512
+        lasts += [one.last for one in operations if isinstance(one, Fragment)]
         assert small.state == "open"
     log.run()
-    assert kinds == [Fragment, Fragment, Fragment, Fragment, LastFragment]
+    assert lasts == [False, False, False, False, True]
     assert large.reply == Stored()
     assert log.machine.ready("large") == 1
     assert log.proposer.backlog_bytes == 0
@@ -99,7 +103,7 @@ def test_fragments_grow_where_entries_take_long() -> None:
     lengths = []
     for took_s in (0.0, limits.FRAGMENT_S / 2, limits.FRAGMENT_S * 2, 1.0):
         log.now += took_s
-        lengths += [len(one.data) for one in log.entry() if isinstance(one, Fragment | LastFragment)]
+        lengths += [len(one.data) for one in log.entry() if isinstance(one, Fragment)]
     assert lengths[:3] == [512, 512, 1024]
     log.run()
     assert large.reply == Stored()
@@ -124,7 +128,7 @@ def test_a_client_keeps_the_order_of_its_operations() -> None:
     log.run()
     flat = [operation for entry in log.entries for operation in entry]
     assert flat[0] == Done(1)
-    assert isinstance(flat[-2], LastFragment)
+    assert ends(flat[-2])
     assert flat[-1] == Done(2)
 
 
@@ -133,7 +137,7 @@ def test_one_large_operation_after_the_other() -> None:
     outcomes = [log.send(client, LARGE) for client in "abc"]
     log.run()
     assert [outcome.reply for outcome in outcomes] == [Stored()] * 3
-    numbers = [one.number for entry in log.entries for one in entry if isinstance(one, Fragment | LastFragment)]
+    numbers = [one.number for entry in log.entries for one in entry if isinstance(one, Fragment)]
     assert numbers == sorted(numbers)
 
 
@@ -146,7 +150,7 @@ def test_a_hand_out_stays_behind_its_put() -> None:
     log.run()
     flat = [operation for entry in log.entries for operation in entry]
     at = flat.index(Get(("large",), item_of_put=True))
-    assert isinstance(flat[at - 1], LastFragment)
+    assert ends(flat[at - 1])
     assert any(entry[:2] == flat[at - 1:at + 1] for entry in log.entries)
 
 
@@ -195,7 +199,7 @@ def test_who_leads_no_more_executes_nothing_of_it_later() -> None:
 def test_an_operation_that_is_not_complete_is_refused() -> None:
     log = Log()
     log.answers = lambda operations, replies: [
-        FragmentsMissing() if isinstance(one, LastFragment) else Accepted() for one in operations
+        FragmentsMissing() if ends(one) else Accepted() for one in operations
     ]
     large = log.send("a", LARGE)
     log.run()

@@ -32,11 +32,11 @@ from sockpqd.core import (
     Get,
     GetWith,
     How,
-    JobState,
     Machine,
     Operation,
     Pager,
     Pages,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -211,7 +211,7 @@ def test_files_stay_as_long_as_a_snapshot_names_them(log: Log, disk: FaultyDisk)
     node = filled(log, disk)
     named = {number for numbers in node.pages.named.values() for number in numbers}
     log.take(1000)
-    log.add(PurgeQueue("q", JobState.DELAYED), End(tuple(range(1, 200)), How.DONE))
+    log.add(PurgeQueue("q", Purged.DELAYED), End(tuple(range(1, 200)), How.DONE))
     node.follow()
     present = {int(name.removeprefix("pages-")) for name in disk.names(FOLDER)}
     assert named <= present
@@ -282,7 +282,7 @@ def test_a_node_that_is_short_of_room_goes_on_from_the_newest_snapshot_alone(log
     node = filled(log, disk)
     only_older = set.difference(*[set(node.pages.named[index]) for index in node.store.kept()])
     log.take(1000)
-    log.add(PurgeQueue("q", JobState.DELAYED), End(tuple(range(1, 200)), How.DONE))
+    log.add(PurgeQueue("q", Purged.DELAYED), End(tuple(range(1, 200)), How.DONE))
     node.follow()
     newest = node.store.newest_index
     assert node.store.older_bytes > 0

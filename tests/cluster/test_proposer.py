@@ -30,10 +30,10 @@ from sockpqd.core import (
     Get,
     GetWith,
     How,
-    JobState,
     Kick,
     Move,
     Operation,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -223,7 +223,7 @@ def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -
 
 @pytest.mark.parametrize("operation", [
     Batch((Put("q", 0, b""),) * 800, False), GetWith(Get(None), 800), End(tuple(range(800)), How.DONE),
-    End(tuple(range(800)), How.LATER), Kick("q", 800), PurgeQueue("q", JobState.READY),
+    End(tuple(range(800)), How.LATER), Kick("q", 800), PurgeQueue("q", Purged.READY),
     Request(1, 1, bytes(16), 0, False, GetWith(Get(None), 800)),
 ], ids=lambda operation: type(operation).__name__)
 def test_an_entry_has_two_thousand_jobs_at_most(operation: Operation) -> None:

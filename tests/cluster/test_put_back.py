@@ -16,7 +16,6 @@ from sockpqd.core import (
     Effects,
     Fragment,
     Get,
-    LastFragment,
     Operation,
     Put,
     Stored,
@@ -56,13 +55,13 @@ class Log:
         return self.entries[-1]
 
     def _execute(self, operation: Operation) -> None:
-        if not isinstance(operation, Fragment | LastFragment):
+        if not isinstance(operation, Fragment):
             self.executed.append(operation)
             return
         number, data = self._collected if operation.offset else (operation.number, b"")
         assert (number, len(data)) == (operation.number, operation.offset)
         self._collected = number, data + operation.data
-        if isinstance(operation, LastFragment):
+        if operation.last:
             self.executed.append(decode_operation(self._collected[1]))
 
 

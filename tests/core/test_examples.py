@@ -45,6 +45,7 @@ from sockpqd.core import (
     Overflow,
     PauseQueue,
     Policy,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -58,7 +59,6 @@ from sockpqd.core import (
     Removed,
     Request,
     Results,
-    ResumeQueue,
     Return,
     Selector,
     SessionNotFound,
@@ -259,14 +259,14 @@ def test_put_is_refused_by_what_stands_first(machine: Machine) -> None:
     settings(machine, data_bytes_max=5, capacity=1)
     ask(machine, put, PauseQueue("q", True, False))
     assert ask(machine, put) == [QueuePaused()]
-    ask(machine, ResumeQueue("q"))
+    ask(machine, PauseQueue("q", False, False))
     assert ask(machine, Put("q", 0, b"123456"), put, Put("q", 0, b"")) == [DataTooLarge(), JobExists(), QueueFull()]
 
 
 def test_pauses_add_up_until_the_queue_is_resumed(machine: Machine) -> None:
     ask(machine, Put("q", 0, b""), PauseQueue("q", True, False), PauseQueue("q", False, True))
     assert ask(machine, Put("q", 0, b""), GET) == [QueuePaused(), Empty(True)]
-    effects = run(machine, ResumeQueue("q")).effects
+    effects = run(machine, PauseQueue("q", False, False)).effects
     assert "q" in {*effects.ready, *effects.reopened}
     assert isinstance(ask(machine, Put("q", 0, b""), GET)[1], Handed)
 
@@ -291,7 +291,8 @@ def test_purge_spares_what_was_put_after_it_began(machine: Machine) -> None:
     ask(machine, Put("q", 0, b"1"), PutWith(Put("q", 0, b"2"), Due(10)))
     began = machine.next_seq
     ask(machine, Put("q", 0, b"3"))
-    assert ask(machine, PurgeQueue("q", None, began), PurgeQueue("p", None)) == [Removed(2), QueueNotFound()]
+    purges = PurgeQueue("q", Purged.ALL, began), PurgeQueue("p", Purged.ALL)
+    assert ask(machine, *purges) == [Removed(2), QueueNotFound()]
     assert data_of(ask(machine, GET)) == [b"3"]
 
 

@@ -34,7 +34,6 @@ from sockpqd.core import (
     PutWith,
     QueueChange,
     Reply,
-    ResumeQueue,
     Return,
     Sched,
     Tick,
@@ -359,7 +358,7 @@ def test_queues_at_their_limit_and_paused_are_passed_over(cluster: Cluster) -> N
     cluster.do(Done(1))
     assert cluster.get().data == b"a"
     assert cluster.waiting()[0] == 0                        # b was met, and a has no other job
-    cluster.do(ResumeQueue("y"))
+    cluster.do(PauseQueue("y", False, False))
     assert cluster.waiting()[0] == 1
     assert cluster.get().data == b"b"
 
@@ -385,7 +384,7 @@ def test_resume_offers_groups_in_portions(cluster: Cluster) -> None:
         pass
     cluster.do(BY_FAIR)
     assert cluster.waiting()[0] == 0
-    cluster.do(ResumeQueue("q"))
+    cluster.do(PauseQueue("q", False, False))
     assert cluster.waiting()[0] == PORTION_MAX
     twin = restored(snapshot_of(cluster.machine))
     assert snapshot_of(twin) == snapshot_of(cluster.machine)

@@ -39,7 +39,6 @@ from sockpqd.core import (
     PutWith,
     QueueChange,
     ResumeGroup,
-    ResumeQueue,
     Return,
     Sched,
     Selector,
@@ -81,7 +80,7 @@ def operation(random: Random, ids: list[int]) -> Operation:
         (3, [End(number, How.LATER, first=True), End(number, How.LATER, first=True, priority=1)]),
         (3, [Return(number), End(number, How.BURY), Move(number, queue), Kick(queue, 2)]),
         (3, [PauseQueue(queue, False, True)]),
-        (4, [ResumeQueue(queue)]),
+        (4, [PauseQueue(queue, False, False)]),
         (4, [
             ConfigureQueue(queue, QueueChange(limit=random.choice([0, 1, 2]), item_limit=random.choice([0, 1]))),
             ConfigureQueue(queue, QueueChange(batch=random.choice([0, 1]), sched=random.choice(list(Sched)))),

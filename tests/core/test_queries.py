@@ -25,6 +25,7 @@ from sockpqd.core import (
     Machine,
     Move,
     Order,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -199,7 +200,7 @@ def test_the_oldest_is_found_whatever_the_order(change: QueueChange) -> None:
             run(machine, ConfigureQueue("q", QueueChange(order=order, item_limit=random.randrange(2))), now_ms=now_ms)
         if step % 150 == 0:
             machine = restored(snapshot_of(machine))
-    run(machine, PurgeQueue("q", None), now_ms=1)
+    run(machine, PurgeQueue("q", Purged.ALL), now_ms=1)
     assert age_ms(machine) == 0
 
 

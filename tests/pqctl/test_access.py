@@ -266,7 +266,7 @@ def test_a_user_is_given_a_secret(
 def test_users_are_listed_and_deleted(
     secure: MemoryCluster, ann: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    secure.execute(SetUser("bob", "put:mail*,get", SECRET.encode()))
+    secure.execute(SetUser("bob", User("put:mail*,get", SECRET.encode())))
     code, out, _ = run(capsys, *ann, "user", "list", "--json")
     assert (code, json.loads(out)) == (0, {"users": [
         {"name": "ann", "rights": ["admin"], "in_file": True},

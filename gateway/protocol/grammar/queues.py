@@ -15,16 +15,13 @@ from sockpqd.core import (
     ConfigureQueue,
     CreateQueue,
     DeleteQueue,
-    DeleteQueueOnly,
-    JobState,
     MoveJobs,
     Order,
     Overflow,
     PauseQueue,
-    PurgeOwn,
+    Purged,
     PurgeQueue,
     QueueChange,
-    ResumeQueue,
     Sched,
     Then,
 )
@@ -110,10 +107,7 @@ SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
 CREATE_SETTINGS = {**SETTINGS, b"BOUND": Option("bound")}
 _ELSEWHERE = {b"BOUND": "BOUND is for QUEUE CREATE"}
 
-_purged = one_of({
-    b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"DEAD": JobState.DEAD, b"BURIED": JobState.BURIED,
-    b"ALL": None, b"ENDED": "ended", b"RUNNING": JobState.RUNNING, b"OWN": "own",
-})
+_purged = one_of({purged.name.encode(): purged for purged in Purged})
 _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, True)})
 
 
@@ -164,7 +158,7 @@ def queue_delete(words: Words) -> Command:
         case [queue, b"FORCE"]:
             return Command(DeleteQueue(name(queue), force=True))
         case [queue, b"FORCE", b"LEAVE"]:
-            return Command(DeleteQueueOnly(name(queue)))
+            return Command(DeleteQueue(name(queue), force=True, leave=True))
     raise ArgumentError("QUEUE DELETE takes a queue, and perhaps FORCE, or FORCE LEAVE")
 
 
@@ -172,12 +166,7 @@ def queue_purge(words: Words) -> Command:
     """QUEUE PURGE <queue> <state>."""
     if len(words) != 3:
         raise ArgumentError("QUEUE PURGE takes a queue and READY, DELAYED, RUNNING, DEAD, BURIED, ENDED, OWN or ALL")
-    queue, purged = name(words[1]), _purged(words[2])
-    if purged in ("own", JobState.RUNNING):
-        return Command(PurgeOwn(queue, running=purged is JobState.RUNNING))
-    if purged == "ended":
-        return Command(PurgeQueue(queue, None, ended=True))
-    return Command(PurgeQueue(queue, purged))
+    return Command(PurgeQueue(name(words[1]), _purged(words[2])))
 
 
 _MOVE = {b"COUNT": Option("count", between(1, SIGNED_MAX)), b"DIED": Option("died", name)}
@@ -212,7 +201,7 @@ def queue_resume(words: Words) -> Command:
     """QUEUE RESUME <queue>."""
     if len(words) != 2:
         raise ArgumentError("QUEUE RESUME takes a queue")
-    return Command(ResumeQueue(name(words[1])))
+    return Command(PauseQueue(name(words[1]), incoming=False, outgoing=False))
 
 
 def one_queue(words: Words) -> Command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sockpqd.core import BindQueue, DeleteTopic, UnbindQueue
+from sockpqd.core import BindQueue, UnbindQueue
 from sockpqd.gateway.protocol.arguments import ArgumentError, name, pattern, prefix
 from sockpqd.gateway.protocol.command import Command, Words
 
@@ -38,4 +38,4 @@ def delete(words: Words) -> Command:
     """TOPIC DELETE <topic>."""
     if len(words) != 2:
         raise ArgumentError("TOPIC DELETE takes a topic")
-    return Command(DeleteTopic(name(words[1])))
+    return Command(UnbindQueue(name(words[1]), None))

@@ -42,9 +42,6 @@ from sockpqd.core import (
     DeleteGroup,
     DeletePulse,
     DeleteQueue,
-    DeleteQueueOnly,
-    DeleteTopic,
-    DeleteUser,
     Done,
     Due,
     End,
@@ -60,9 +57,7 @@ from sockpqd.core import (
     HoldItem,
     How,
     InTurn,
-    JobState,
     Kick,
-    LastFragment,
     Later,
     Lead,
     Machine,
@@ -86,7 +81,7 @@ from sockpqd.core import (
     Promote,
     PromoteLearner,
     PulseChange,
-    PurgeOwn,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -97,7 +92,6 @@ from sockpqd.core import (
     Request,
     Resume,
     ResumeGroup,
-    ResumeQueue,
     RetryItem,
     Return,
     Sched,
@@ -114,6 +108,7 @@ from sockpqd.core import (
     Touch,
     TouchSession,
     UnbindQueue,
+    User,
     decode_entry,
     encode_operation,
 )
@@ -141,7 +136,7 @@ class World:
         waiting = (Put(f"q{number % QUEUES}", number % 5, b"x", "wide" if number < QUEUES else None)
                    for number in range(JOBS))
         self.apply_many(waiting)
-        self.apply(*[SetUser(f"u{number}", "put", b"k" * 16) for number in range(9_999)])
+        self.apply(*[SetUser(f"u{number}", User("put", b"k" * 16)) for number in range(9_999)])
 
     def apply(self, *operations: Operation) -> list[Any]:
         """Apply one entry whose cost is not measured. Returns the replies."""
@@ -248,7 +243,7 @@ def _puts_in_fragments(world: World) -> list[Operation]:
     data = encode_operation(next(iter(split(Batch(tuple(puts), False), world.machine.known_work))))
     assert len(data) > WHOLE_BYTES_MAX
     half = len(data) // 2
-    return [Fragment(1, 0, data[:half]), LastFragment(1, half, data[half:])]
+    return [Fragment(1, 0, data[:half]), Fragment(1, half, data[half:], last=True)]
 
 
 def _puts_of_many_with_everything(world: World) -> list[Operation]:
@@ -372,13 +367,13 @@ def _resort(world: World) -> list[Operation]:
 
 
 def _purge(world: World) -> list[Operation]:
-    return [PurgeQueue(world.queue_of(5000), None)] * 5
+    return [PurgeQueue(world.queue_of(5000), Purged.ALL)] * 5
 
 
 def _purge_running(world: World) -> list[Operation]:
     queue = world.queue_of(5000)
     world.taken(3000, queue)
-    return [*[PurgeOwn(queue, running=True)] * 2, *[PurgeOwn(queue)] * 3]
+    return [*[PurgeQueue(queue, Purged.RUNNING)] * 2, *[PurgeQueue(queue, Purged.OWN)] * 3]
 
 
 def _delete_queue(world: World) -> list[Operation]:
@@ -391,7 +386,7 @@ def _delete_queue(world: World) -> list[Operation]:
 def _delete_queue_leave(world: World) -> list[Operation]:
     queue = world.queue_of(3000)
     world.apply(*[End(number, How.BURY) for number in world.taken(3000, queue)])
-    return [DeleteQueueOnly(queue)] * 4
+    return [DeleteQueue(queue, force=True, leave=True)] * 4
 
 
 def _close_session(release: bool) -> Case:
@@ -434,7 +429,7 @@ def _topic(job: PutWith, patterns: bool, bindings: int = MANY) -> Case:
 def _delete_topic(world: World) -> list[Operation]:
     topics = [world.name() for _ in range(2)]
     world.apply(*[BindQueue(topic, f"{topic}_{at}") for topic in topics for at in range(MANY)])
-    return [DeleteTopic(topic) for topic in topics]
+    return [UnbindQueue(topic, None) for topic in topics]
 
 
 def _places(operation: Callable[[Place], Operation]) -> Case:
@@ -610,7 +605,7 @@ def _gets_past_groups_kept_back(world: World) -> list[Operation]:
     world.use_groups()              # in the order of their names, so that those are next
     names = [f"q{number}" for number in range(1000)]
     world.apply_many([PutWith(Put(name, 9, b"x"), group=f"h{at}") for name in names for at in range(10)])
-    return [*[GetWith(Get(None, LEASE_MS), MANY, Policy.FAIR)] * 20, ResumeQueue(paused)]
+    return [*[GetWith(Get(None, LEASE_MS), MANY, Policy.FAIR)] * 20, PauseQueue(paused, False, False)]
 
 
 def _group_in_many_queues(groups: int, queues: int) -> Case:
@@ -630,7 +625,7 @@ def _resume_of_many_groups(world: World) -> list[Operation]:
     queue = world.name()
     world.apply_many([PutWith(Put(queue, 0, b"x"), group=f"{queue}_{number:05}") for number in range(3 * MANY)])
     world.apply(PauseQueue(queue, False, True), PutWith(Put(queue, 0, b"x"), group=f"{queue}_z"))
-    return [ResumeQueue(queue), *[Tick()] * COPIES]
+    return [PauseQueue(queue, False, False), *[Tick()] * COPIES]
 
 
 def _everything_due(world: World) -> list[Operation]:
@@ -745,14 +740,15 @@ CASES: dict[str, Case] = {
     "QUEUE IDLE": _unused_queues,
     "QUEUE CONFIG": _resort,
     "QUEUE PAUSE, RESUME": lambda world: [
-        one for number in range(350) for one in (PauseQueue(f"q{number}", True, True), ResumeQueue(f"q{number}"))
+        one for number in range(350)
+        for one in (PauseQueue(f"q{number}", True, True), PauseQueue(f"q{number}", False, False))
     ],
     "QUEUE PAUSE FOR": lambda world: [
         PauseQueue(f"q{number}", False, True, length_ms) for number in range(350) for length_ms in (10**6, 0)
     ],
     "QUEUE PURGE": _purge,
     "QUEUE PURGE of one state": lambda world: [
-        PurgeQueue(world.queue_of(2500, when=Due(10**6)), JobState.DELAYED),
+        PurgeQueue(world.queue_of(2500, when=Due(10**6)), Purged.DELAYED),
     ] * 3,
     "QUEUE PURGE RUNNING, OWN": _purge_running,
     "QUEUE MOVE": _move_jobs(False),
@@ -774,7 +770,7 @@ CASES: dict[str, Case] = {
     "SESSION CLOSE": _close_session(False),
     "SESSION CLOSE RELEASE": _close_session(True),
     "SESSION CLOSE FIRST": _close_session_first,
-    "USER": lambda world: [SetUser("u1", "get", b"k" * 16), DeleteUser("u2")] * 300,
+    "USER": lambda world: [SetUser("u1", User("get", b"k" * 16)), SetUser("u2", None)] * 300,
     "CLUSTER ADD, REMOVE": lambda world: [
         AddLearner("n4", "h:1", "h:2"), PromoteLearner("n4", 0), RemoveMember("n4", 1),
         RaiseLevel(2, ("n1", "n2", "n3")),

@@ -10,7 +10,6 @@ from sockpqd.core import (
     FragmentsMissing,
     Get,
     Handed,
-    LastFragment,
     Machine,
     Operation,
     Put,
@@ -28,7 +27,7 @@ def fragments_of(operation: Operation, number: int = 1, size: int = 10) -> list[
     data = encode_operation(operation)
     starts = range(0, len(data), size)
     return [
-        (LastFragment if start + size >= len(data) else Fragment)(number, start, data[start : start + size])
+        Fragment(number, start, data[start : start + size], last=start + size >= len(data))
         for start in starts
     ]
 
@@ -53,7 +52,7 @@ def test_the_last_one_executes_the_operation_and_has_its_reply(machine: Machine)
 
 
 def test_one_may_be_the_first_as_well_as_the_last(machine: Machine) -> None:
-    assert ask(machine, LastFragment(1, 0, BYTES)) == [Stored()]
+    assert ask(machine, Fragment(1, 0, BYTES, last=True)) == [Stored()]
 
 
 @pytest.mark.parametrize("missing", range(len(fragments_of(PUT)) - 1))

@@ -43,6 +43,7 @@ from sockpqd.core import (
     SwitchService,
     Then,
     Tick,
+    User,
     encode_entry,
 )
 from tests.core.helpers.logs import MEMBERS, LogEntry, ask, data_of, lead, random_log, restored, snapshot_of
@@ -201,7 +202,7 @@ def test_jobs_with_a_ttl_are_still_found_and_handed_out() -> None:
 
 
 def test_settings_and_users_are_the_origins() -> None:
-    log = origin_log(ConfigureQueue("q", QueueChange(limit=1)), SetUser("ann", "put", b"sixteen byte key"))
+    log = origin_log(ConfigureQueue("q", QueueChange(limit=1)), SetUser("ann", User("put", b"sixteen byte key")))
     machine = promoted(copy_of(log).machine)
     settings = machine.queue_settings("q")
     assert settings is not None

@@ -9,7 +9,6 @@ from sockpqd.core import (
     BindQueue,
     ConfigureQueue,
     DeleteQueue,
-    DeleteTopic,
     Machine,
     QueueChange,
     UnbindQueue,
@@ -36,9 +35,9 @@ def test_the_patterns_of_all_topics_have_so_many_words(machine: Machine) -> None
 
 
 @pytest.mark.parametrize("end", [
-    UnbindQueue("t", "q", "a.b.c.d.e.f.g.h.i.j"), DeleteTopic("t"), DeleteQueue("q", force=True),
+    UnbindQueue("t", "q", "a.b.c.d.e.f.g.h.i.j"), UnbindQueue("t", None), DeleteQueue("q", force=True),
 ])
-def test_bindings_that_have_gone_leave_room(machine: Machine, end: UnbindQueue | DeleteTopic | DeleteQueue) -> None:
+def test_bindings_that_have_gone_leave_room(machine: Machine, end: UnbindQueue | DeleteQueue) -> None:
     ask(machine, ConfigureQueue("q", QueueChange(weight=2)))
     assert ask(machine, BindQueue("t", "q", "a.b.c.d.e.f.g.h.i.j")) == [Accepted()]
     assert ask(machine, BindQueue("t", "q", "#")) == [TooManyBindings()]

@@ -9,7 +9,6 @@ import pytest
 from sockpqd.core import (
     Accepted,
     AttachSession,
-    DeleteUser,
     Machine,
     OpenSession,
     Put,
@@ -37,12 +36,12 @@ USERS: list[Any] = ["users", [["mailer", "put:mail*,get:mail*", KEY], ["op", "ad
 def machine() -> Machine:
     """Return a machine with two users."""
     machine = Machine()
-    ask(machine, SetUser("mailer", "put:mail*", KEY), SetUser("printer", "-", KEY[::-1]))
+    ask(machine, SetUser("mailer", User("put:mail*", KEY)), SetUser("printer", User("-", KEY[::-1])))
     return machine
 
 
 def test_users_are_set_changed_and_deleted(machine: Machine) -> None:
-    assert ask(machine, SetUser("mailer", "get", b"new"), DeleteUser("printer"), DeleteUser("printer")) == [
+    assert ask(machine, SetUser("mailer", User("get", b"new")), SetUser("printer", None), SetUser("printer", None)) == [
         Accepted(), Accepted(), UserNotFound(),
     ]
     assert machine.users == {"mailer": User("get", b"new")}
@@ -50,20 +49,21 @@ def test_users_are_set_changed_and_deleted(machine: Machine) -> None:
 
 def test_each_change_makes_another_table_and_nothing_else_does(machine: Machine) -> None:
     before = machine.users
-    ask(machine, Put("q", 0, b""), DeleteUser("nobody"))
+    ask(machine, Put("q", 0, b""), SetUser("nobody", None))
     assert machine.users is before
-    ask(machine, SetUser("mailer", "put:mail*", KEY))
+    ask(machine, SetUser("mailer", User("put:mail*", KEY)))
     assert machine.users is not before
     before = machine.users
-    ask(machine, DeleteUser("printer"))
+    ask(machine, SetUser("printer", None))
     assert machine.users is not before
     assert "printer" in before
 
 
 def test_there_is_an_end_to_the_number_of_users(machine: Machine) -> None:
     machine.restore([forged(HEAD[:], ["users", [[f"{k:05}", "", b""] for k in range(USERS_MAX)]], ["end", 0, 0])])
-    assert ask(machine, SetUser("one more", "", b""), SetUser("00007", "put", b"")) == [TooManyUsers(), Accepted()]
-    assert ask(machine, DeleteUser("00007"), SetUser("one more", "", b"")) == [Accepted(), Accepted()]
+    too_many = SetUser("one more", User("", b""))
+    assert ask(machine, too_many, SetUser("00007", User("put", b""))) == [TooManyUsers(), Accepted()]
+    assert ask(machine, SetUser("00007", None), too_many) == [Accepted(), Accepted()]
 
 
 # --- sessions
@@ -101,7 +101,7 @@ def test_users_are_restored_with_their_sessions() -> None:
 
 def test_many_users_are_restored_from_several_frames() -> None:
     machine = Machine()
-    ask(machine, *[SetUser(f"u{k * 7919 % 1000}", "put", KEY) for k in range(1000)])
+    ask(machine, *[SetUser(f"u{k * 7919 % 1000}", User("put", KEY)) for k in range(1000)])
     snapshot = snapshot_of(machine)
     assert snapshot.count(b"\xa5users") == 10
     assert snapshot_of(restored(snapshot)) == snapshot
@@ -121,7 +121,8 @@ def test_what_goes_to_clients_has_no_keys_in_it(machine: Machine) -> None:
 @pytest.mark.parametrize("with_users", [False, True])
 def test_clone_leaves_users_alone(machine: Machine, with_users: bool) -> None:
     other = Machine()
-    ask(other, Put("mail", 0, b"data"), SetUser("mailer", "admin", b"foreign"), SetUser("intruder", "admin", b"key"))
+    users = SetUser("mailer", User("admin", b"foreign")), SetUser("intruder", User("admin", b"key"))
+    ask(other, Put("mail", 0, b"data"), *users)
     snapshot = snapshot_of(other) if with_users else b"".join(other.export())
     before = machine.users
     assert ask(machine, *clone_of(snapshot))[-1] == Accepted()

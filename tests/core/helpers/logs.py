@@ -13,7 +13,6 @@ from sockpqd.core import (
     AddLearner,
     Address,
     Applied,
-    DeleteUser,
     Done,
     Get,
     Handed,
@@ -32,6 +31,7 @@ from sockpqd.core import (
     SwitchService,
     Then,
     Tick,
+    User,
 )
 
 QUEUES = ("a", "b", "c")
@@ -136,8 +136,9 @@ _change = (
     | st.builds(Resume, st.sampled_from([0, 30, 1000]))
 )
 _user = st.builds(
-    SetUser, st.sampled_from(USERS), st.sampled_from(["-", "put", "get:a*"]), st.binary(max_size=3)
-) | st.builds(DeleteUser, st.sampled_from(USERS))
+    SetUser, st.sampled_from(USERS),
+    st.none() | st.builds(User, st.sampled_from(["-", "put", "get:a*"]), st.binary(max_size=3)),
+)
 operations = st.one_of(_put, _put, _get, _get, _end, _end, st.builds(Tick), _lead, _change | _user)
 entries = st.builds(
     LogEntry,
@@ -188,7 +189,7 @@ def _random_change(random: Random, configuration: int) -> Operation:
 
 def _random_user(random: Random) -> Operation:
     name = random.choice(USERS)
-    return SetUser(name, "put", random.randbytes(16)) if random.random() < 0.7 else DeleteUser(name)
+    return SetUser(name, User("put", random.randbytes(16)) if random.random() < 0.7 else None)
 
 
 def random_operation(random: Random, ids: list[int]) -> Operation:

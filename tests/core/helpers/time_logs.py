@@ -27,8 +27,6 @@ from sockpqd.core import (
     Delete,
     DeleteGroup,
     DeleteQueue,
-    DeleteQueueOnly,
-    DeleteTopic,
     Done,
     Due,
     End,
@@ -57,7 +55,7 @@ from sockpqd.core import (
     PauseQueue,
     Place,
     Policy,
-    PurgeOwn,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -66,7 +64,6 @@ from sockpqd.core import (
     Request,
     Requested,
     ResumeGroup,
-    ResumeQueue,
     RetryItem,
     Return,
     Sched,
@@ -156,18 +153,19 @@ spread: st.SearchStrategy[Atomic] = st.builds(
     ),
     targets=drawn(ToQueues) | drawn(ToTopic),
 )
-_on_topic: st.SearchStrategy[Requested] = often(drawn(BindQueue), drawn(UnbindQueue), drawn(DeleteTopic))
+RESUMED = drawn(PauseQueue, incoming=False, outgoing=False, pause_ms=None)
+_on_topic: st.SearchStrategy[Requested] = often(drawn(BindQueue), drawn(UnbindQueue))
 _rarer: st.SearchStrategy[Requested] = often(spread, _on_topic, _on_topic, _on_worker)
 _on_group: tuple[st.SearchStrategy[Requested], ...] = (
     drawn(ConfigureGroup, rate=None), drawn(PauseGroup, pause_ms=None), drawn(ResumeGroup), drawn(DeleteGroup),
 )
 on_queue: st.SearchStrategy[Requested] = often(
     *[drawn(ConfigureQueue, change=queue_change)] * 4, *[drawn(CreateQueue, change=queue_change)] * 2,
-    drawn(DeleteQueue), drawn(DeleteQueueOnly), drawn(PurgeQueue), drawn(PurgeOwn),
+    drawn(DeleteQueue), drawn(PurgeQueue), drawn(PurgeQueue),
     drawn(RetryItem), drawn(HoldItem), drawn(HoldItem), drawn(ReleaseItem), drawn(CancelItem),
     drawn(MoveJobs), drawn(MoveJobs, left=None, behind=None),
     drawn(PauseQueue, pause_ms=None),
-    drawn(PauseQueue, incoming=False, outgoing=True), drawn(ResumeQueue), drawn(ResumeQueue), drawn(ConfigureFair),
+    drawn(PauseQueue, incoming=False, outgoing=True), RESUMED, RESUMED, drawn(ConfigureFair),
     *_on_group,
     drawn(Configure),
 )
@@ -390,7 +388,7 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
         keep_ms=random.choice([None, 0, 200]),
         portion=random.choice([None, 2, 1000]),
     )
-    states = [JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED, None]
+    states = [Purged.READY, Purged.DELAYED, Purged.DEAD, Purged.BURIED, Purged.ALL]
     return random.choice([
         ConfigureQueue(queue, change), ConfigureQueue(queue, change),
         ConfigureQueue(queue, structs.replace(
@@ -414,10 +412,10 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
         PauseGroup(random.choice(GROUPS), random.choice([20, 100])),
         ResumeGroup(random.choice(GROUPS)), DeleteGroup(random.choice(GROUPS)),
         ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
-        PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue),
-        PauseQueue(queue, False, True, random.choice([0, 20, 100, 100, 400])), ResumeQueue(queue),
+        PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), PauseQueue(queue, False, False),
+        PauseQueue(queue, False, True, random.choice([0, 20, 100, 100, 400])), PauseQueue(queue, False, False),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),
-        DeleteQueueOnly(queue), PurgeOwn(queue, random.random() < 0.5),
+        DeleteQueue(queue, force=True, leave=True), PurgeQueue(queue, random.choice([Purged.RUNNING, Purged.OWN])),
         MoveJobs(queue, random.choice(["a", "b", "c"]), random.choice([1, 3, 2**31])),
         MoveJobs(f"{queue}_dead", random.choice(["a", "b"]), 3, queue),
         MoveJobs(queue, random.choice(["a", "b", "c"]), 1, seq=random.randint(1, 60)),

@@ -26,6 +26,7 @@ from sockpqd.core import (
     Overflow,
     PageLost,
     Place,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -91,7 +92,7 @@ def operation(random: Random, machine: Machine, ids: list[int], puts: float) -> 
     if kind < 0.9:
         return Batch((*random.choices(ones, k=4), Done(random.choice([number, 0]))), True)
     return random.choice([
-        PurgeQueue(queue, JobState.DELAYED, random.choice([None, place.seq])) if kind > 0.985 else Tick(),
+        PurgeQueue(queue, Purged.DELAYED, random.choice([None, place.seq])) if kind > 0.985 else Tick(),
         Kick(queue, random.choice([1, 5, 50]), here=True),
         ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 60]), overflow=random.choice([*Overflow]))),
     ])

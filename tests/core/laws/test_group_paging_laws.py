@@ -33,6 +33,7 @@ from sockpqd.core import (
     PauseGroup,
     Place,
     Policy,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -136,7 +137,7 @@ def operation(random: Random, machine: Machine, ids: list[int], puts: float, *, 
             ConfigureGroup(group, rate=random.choice([0, 2]), per_ms=300),
         ])
     return random.choice([
-        PurgeQueue(queue, JobState.READY, random.choice([None, place.seq])), Configure(policy=random.choice([*Policy])),
+        PurgeQueue(queue, Purged.READY, random.choice([None, place.seq])), Configure(policy=random.choice([*Policy])),
         ConfigureQueue(queue, QueueChange(order=random.choice([*Order]), item_limit=random.choice([0, 0, 2]))),
         ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 60]), overflow=random.choice([*Overflow]))),
     ])

@@ -30,6 +30,7 @@ from sockpqd.core import (
     Number,
     Pages,
     Place,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -108,7 +109,7 @@ def operation(random: Random, machine: Machine, ids: list[int], numbers: list[in
     if kind < 0.95:
         return Batch((*random.choices(ones, k=4), Done(random.choice([id_, 0]))), True)
     return random.choice([
-        PurgeQueue(queue, random.choice([*JobState]), random.choice([None, place.seq])) if kind > 0.985 else Tick(),
+        PurgeQueue(queue, random.choice([*Purged]), random.choice([None, place.seq])) if kind > 0.985 else Tick(),
         DeleteQueue(queue, True) if kind > 0.995 else Tick(), Kick(queue, random.choice([1, 5, 50]), here=True),
     ])
 
@@ -199,7 +200,7 @@ def test_jobs_read_from_a_page_share_their_extras() -> None:
 def test_numbers_are_forgotten_with_their_pages() -> None:
     store = MemoryStore()
     machine = filled(store, 200)
-    ask(machine, PurgeQueue("q", None))
+    ask(machine, PurgeQueue("q", Purged.ALL))
     assert (len(pages_of(machine).index), pages_of(machine).indexed, store.pages) == (0, 0, 0)
     assert machine.hot_bytes == 0
 

@@ -38,6 +38,7 @@ from sockpqd.core import (
     Pages,
     Place,
     Policy,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -133,7 +134,7 @@ def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float
     if kind < 0.95:
         return Batch((*random.choices(ones, k=4), Done(random.choice([number, 0]))), True)
     return random.choice([
-        PurgeQueue(queue, JobState.READY, random.choice([None, place.seq])), Configure(policy=random.choice([*Policy])),
+        PurgeQueue(queue, Purged.READY, random.choice([None, place.seq])), Configure(policy=random.choice([*Policy])),
         ConfigureQueue(queue, QueueChange(order=random.choice([*Order]), item_limit=random.choice([0, 0, 2]))),
         ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 60]), overflow=random.choice([*Overflow]))),
     ])

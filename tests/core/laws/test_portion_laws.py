@@ -12,7 +12,6 @@ from sockpqd.core import (
     Change,
     Configure,
     DeleteQueue,
-    DeleteQueueOnly,
     Due,
     End,
     Get,
@@ -24,7 +23,7 @@ from sockpqd.core import (
     Operation,
     Place,
     Policy,
-    PurgeOwn,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -47,10 +46,11 @@ def removal(random: Random, machine: Machine, queue: str) -> Operation:
     seen = machine.peek_queue(queue, random.choice([JobState.READY, JobState.DELAYED]), 100)
     before = random.choice([None, machine.next_seq, random.choice(seen).seq if seen else 0])
     return random.choice([
-        PurgeQueue(queue, random.choice([None, *JobState]), before), PurgeQueue(queue, JobState.READY, before),
-        PurgeQueue(queue, None, before), Kick(queue, random.choice([3, 1000]), here=True),
+        PurgeQueue(queue, random.choice([*Purged]), before), PurgeQueue(queue, Purged.READY, before),
+        PurgeQueue(queue, Purged.ALL, before), Kick(queue, random.choice([3, 1000]), here=True),
         Kick(queue, random.choice([3, 1000])), DeleteQueue(queue, force=True),
-        DeleteQueueOnly(queue), PurgeOwn(queue, random.random() < 0.5, before, random.choice([None, machine.next_id])),
+        DeleteQueue(queue, force=True, leave=True),
+        PurgeQueue(queue, random.choice([Purged.RUNNING, Purged.OWN]), before, random.choice([None, machine.next_id])),
         MoveJobs(queue, random.choice(QUEUES), random.choice([3, 50, 1000])),
         MoveJobs(f"{queue}_dead", queue, 1000, queue),
     ])
@@ -165,7 +165,8 @@ GROUPS = [Configure(policy=Policy.FAIR), *[PutWith(Put("q", 0, b""), group="othe
     jobs(5000, SMALL), numbered(jobs(5000, SMALL)), [*GROUPS[:1], *jobs(5000, SMALL)],
     [*GROUPS, *jobs(4998, SMALL)], [*GROUPS, *numbered(jobs(4998, SMALL))],
 ], ids=["plain", "numbered", "fair", "groups", "numbered groups"])
-@pytest.mark.parametrize("operation", [PurgeQueue("q", None), DeleteQueue("q", force=True)], ids=["purge", "delete"])
+@pytest.mark.parametrize("operation", [
+    PurgeQueue("q", Purged.ALL), DeleteQueue("q", force=True)], ids=["purge", "delete"])
 def test_pages_are_dropped_unread(operation: Operation, puts: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PAGE_BYTES_MIN", 0)
     reading = Reading(puts)
@@ -183,14 +184,14 @@ def test_the_last_pages_before_a_seq_are_dropped_unread(monkeypatch: pytest.Monk
     monkeypatch.setattr(limits, "PAGE_BYTES_MIN", 0)
     reading = Reading(jobs(5000, SMALL))
     before_seq = reading.machine.peek_queue("q", JobState.READY, 5000)[450].seq
-    reply, = reading.do([PurgeQueue("q", None, before_seq)])
+    reply, = reading.do([PurgeQueue("q", Purged.ALL, before_seq)])
     assert reply == Removed(450)
     assert reading.bytes <= 3 * 40 * (SMALL + 50), "those behind the place are not looked at"
     assert reading.machine.total(None).jobs == 4550
 
 
 @pytest.mark.parametrize("operation", [
-    PurgeQueue("q", None), DeleteQueue("q", force=True)], ids=["purge", "delete"])
+    PurgeQueue("q", Purged.ALL), DeleteQueue("q", force=True)], ids=["purge", "delete"])
 def test_a_portion_that_may_have_to_be_read_is_bounded_in_bytes(operation: Operation) -> None:
     puts = jobs(100, LARGE, Due(60_000))
     reading = Reading(puts)
@@ -209,7 +210,7 @@ def test_a_portion_that_may_have_to_be_read_is_bounded_in_bytes(operation: Opera
 
 
 @pytest.mark.parametrize("operation", [
-    PurgeQueue("q", None), DeleteQueue("q", force=True)], ids=["purge", "delete"])
+    PurgeQueue("q", Purged.ALL), DeleteQueue("q", force=True)], ids=["purge", "delete"])
 def test_large_jobs_that_need_not_be_read_are_one_portion(operation: Operation) -> None:
     reading = Reading(jobs(500, LARGE))
     reading.do([operation])
@@ -219,7 +220,7 @@ def test_large_jobs_that_need_not_be_read_are_one_portion(operation: Operation) 
 
 def test_a_portion_of_many_priorities_is_bounded_in_bytes() -> None:
     reading = Reading([Put("q", number, bytes(LARGE)) for number in range(100)])
-    reply, = reading.do([PurgeQueue("q", None)])
+    reply, = reading.do([PurgeQueue("q", Purged.ALL)])
     assert reply == Removed(limits.PORTION_BYTES_MAX // LARGE, more=True)
 
 
@@ -244,7 +245,7 @@ def test_what_becomes_due_in_one_entry_is_bounded_in_bytes() -> None:
         assert reading.bytes <= limits.PORTION_BYTES_MAX + 2 * LARGE
 
 
-@pytest.mark.parametrize("first", [PurgeQueue("q", None), DeleteQueue("q", force=True), Kick("q", 2, here=True)])
+@pytest.mark.parametrize("first", [PurgeQueue("q", Purged.ALL), DeleteQueue("q", force=True), Kick("q", 2, here=True)])
 def test_a_delayed_job_larger_than_a_portion_is_a_portion(first: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PORTION_BYTES_MAX", 10)
     reading = Reading(jobs(2, 100, Due(60_000)))
@@ -255,8 +256,8 @@ def test_a_delayed_job_larger_than_a_portion_is_a_portion(first: Operation, monk
 def test_jobs_of_groups_are_dropped_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PAGE_BYTES_MIN", 0)
     reading = Reading([Configure(policy=Policy.FAIR), *jobs(1500, SMALL)])
-    assert reading.do([PurgeQueue("q", None)]) == [Removed(1000, more=True)]
+    assert reading.do([PurgeQueue("q", Purged.ALL)]) == [Removed(1000, more=True)]
     place = Place("q", reading.machine.peek_queue("q", JobState.READY, 1)[0].seq)
     reading.do([Change(place, priority=3)])
-    assert reading.do([PurgeQueue("q", None)]) == [Removed(500)]
+    assert reading.do([PurgeQueue("q", Purged.ALL)]) == [Removed(500)]
     assert reading.machine.total(None).jobs == 0

@@ -24,6 +24,7 @@ from sockpqd.core import (
     Number,
     Operation,
     Overflow,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -107,8 +108,8 @@ def operation(random: Random, ids: list[int], numbers: list[int]) -> Any:
         ConfigureQueue(queue, QueueChange(retain_max=random.choice([0, 3, 1000, 1000]))),
         ConfigureQueue(queue, QueueChange(retain_bytes=random.choice([0, 50, 10_000, 10_000]))),
         ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 2]), overflow=Overflow.DROPOLDEST)),
-        Configure(retained_bytes=random.choice([0, 90, 10_000, 10_000])), PurgeQueue(queue, None, ended=True),
-        PurgeQueue(queue, None), DeleteQueue(queue, force=True) if kind > 0.995 else Tick(),
+        Configure(retained_bytes=random.choice([0, 90, 10_000, 10_000])), PurgeQueue(queue, Purged.ENDED),
+        PurgeQueue(queue, Purged.ALL), DeleteQueue(queue, force=True) if kind > 0.995 else Tick(),
     ])
 
 

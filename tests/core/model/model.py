@@ -41,9 +41,6 @@ from sockpqd.core import (
     DeleteGroup,
     DeletePulse,
     DeleteQueue,
-    DeleteQueueOnly,
-    DeleteTopic,
-    DeleteUser,
     Done,
     Empty,
     End,
@@ -66,7 +63,6 @@ from sockpqd.core import (
     JobIgnored,
     JobReplaced,
     Kick,
-    LastFragment,
     Later,
     Lead,
     Leased,
@@ -81,7 +77,6 @@ from sockpqd.core import (
     PauseQueue,
     Policy,
     PromoteLearner,
-    PurgeOwn,
     PurgeQueue,
     Put,
     PutWith,
@@ -96,7 +91,6 @@ from sockpqd.core import (
     Results,
     Resume,
     ResumeGroup,
-    ResumeQueue,
     RetryItem,
     Return,
     ServiceFenced,
@@ -239,7 +233,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._clone(operation, applied)
             case AddLearner() | PromoteLearner() | RemoveMember():
                 return self.change(operation)
-            case Fragment() | LastFragment():
+            case Fragment():
                 return self._fragment(operation, bits, applied)
             case RaiseLevel():
                 return self.raise_level(operation)
@@ -280,12 +274,12 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             case Grant():
                 return self.on_pulse(operation)
             case SetUser():
+                if operation.user is None:
+                    return Accepted() if self.users.pop(operation.name, None) else UserNotFound()
                 if len({*self.users, operation.name}) > USERS_MAX:
                     return TooManyUsers()
-                self.users[operation.name] = (operation.rights, operation.key)
+                self.users[operation.name] = (operation.user.rights, operation.user.key)
                 return Accepted()
-            case DeleteUser():
-                return Accepted() if self.users.pop(operation.name, None) else UserNotFound()
             case _:
                 return self._requested(operation, bits, applied)
 
@@ -337,7 +331,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._batch(operation, bits, applied)
             case CloneEnd():
                 return self._clone(operation, applied)
-            case BindQueue() | UnbindQueue() | DeleteTopic():
+            case BindQueue() | UnbindQueue():
                 return self.on_topic(operation)
             case CreatePulse() | ConfigurePulse() | DeletePulse() | SetPulse() | TakeTurn() | GiveResult():
                 return self.on_pulse(operation)
@@ -349,9 +343,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 if operation.session is not None and not self.sessions.use(operation.session, self.clock_ms):
                     return SessionNotFound()
                 return self.on_queue(operation)
-            case ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
-                return self.on_queue(operation)
-            case DeleteQueueOnly() | PurgeOwn():
+            case ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue():
                 return self.on_queue(operation)
             case Configure():
                 return self.on_queue(operation)
@@ -550,13 +542,13 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.had = set(), set()
         return Accepted()
 
-    def _fragment(self, operation: Fragment | LastFragment, bits: int, applied: ModelApplied) -> Reply:
+    def _fragment(self, operation: Fragment, bits: int, applied: ModelApplied) -> Reply:
         number, collected = self.fragments
         self.fragments = (0, b"")
         if operation.offset and (number != operation.number or len(collected) != operation.offset):
             return FragmentsMissing()
         collected = (collected if operation.offset else b"") + operation.data
-        if isinstance(operation, LastFragment):
+        if operation.last:
             return self._execute(decode_operation(collected), bits, applied)
         self.fragments = (operation.number, collected)
         return Accepted()

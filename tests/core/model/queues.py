@@ -15,7 +15,6 @@ from sockpqd.core import (
     ConfigureQueue,
     CreateQueue,
     DeleteQueue,
-    DeleteQueueOnly,
     EndState,
     Event,
     ExpireQueue,
@@ -26,7 +25,7 @@ from sockpqd.core import (
     Order,
     PauseQueue,
     Policy,
-    PurgeOwn,
+    Purged,
     PurgeQueue,
     QueueExists,
     QueueNotEmpty,
@@ -34,7 +33,6 @@ from sockpqd.core import (
     QueueSettings,
     Removed,
     Reply,
-    ResumeQueue,
     Sched,
     TooManyQueues,
 )
@@ -47,7 +45,7 @@ PORTION = 1000
 RESORTED_MAX = 2_000
 
 OnQueue = (
-    CreateQueue | ConfigureQueue | DeleteQueue | DeleteQueueOnly | PurgeQueue | PurgeOwn | PauseQueue | ResumeQueue
+    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue
     | Configure | ExpireQueue
 )
 
@@ -284,10 +282,10 @@ class ModelQueues(ModelAwaited):
             case ConfigureQueue():
                 return self._configure(operation)
             case PauseQueue():
-                if operation.pause_ms is None:
+                if operation.pause_ms is not None:
+                    return self._pause_for(operation.queue, min(operation.pause_ms, DURATION_MS_MAX))
+                if operation.incoming or operation.outgoing:
                     return self._pause(operation)
-                return self._pause_for(operation.queue, min(operation.pause_ms, DURATION_MS_MAX))
-            case ResumeQueue():
                 if not self.known(operation.queue):
                     return QueueNotFound()
                 if operation.queue in self.queues:
@@ -298,12 +296,9 @@ class ModelQueues(ModelAwaited):
                 return Accepted()
             case DeleteQueue():
                 return self._delete_queue(operation)
-            case DeleteQueueOnly():
-                return self._delete_all(operation.queue, leave=True)
             case PurgeQueue():
-                return self._purge(operation)
-            case PurgeOwn():
-                return self._purge_own(operation)
+                own = operation.purged in (Purged.OWN, Purged.RUNNING)
+                return self._purge_own(operation) if own else self._purge(operation)
             case Configure():
                 changes = {name: value for name, value in structs.asdict(operation).items() if value is not None}
                 self.settings = structs.replace(self.settings, **changes)
@@ -401,12 +396,9 @@ class ModelQueues(ModelAwaited):
         dead = [*self.in_state(queue, JobState.DEAD), *self.in_state(queue, JobState.BURIED)]
         if not operation.force and (self.unfinished(queue) or dead):
             return QueueNotEmpty()
-        return self._delete_all(queue)
-
-    def _delete_all(self, queue: str, *, leave: bool = False) -> Reply:
         if not self.known(queue) and not self.in_state(queue, JobState.DEAD):
             return QueueNotFound()
-        removed, gone = self.delete_all(queue, PORTION, leave=leave)
+        removed, gone = self.delete_all(queue, PORTION, leave=operation.leave)
         return Accepted() if gone else Removed(removed, True)
 
     def _expire(self, operation: ExpireQueue) -> Reply:
@@ -454,12 +446,12 @@ class ModelQueues(ModelAwaited):
         dead = self.in_state(queue, JobState.DEAD)
         if not self.known(queue) and not dead:
             return QueueNotFound()
-        if operation.ended:
+        if operation.purged is Purged.ENDED:
             return Removed(self.forget_records(queue), False)
-        if operation.before_seq is None and operation.state in (None, JobState.READY):
+        if operation.before_seq is None and operation.purged in (Purged.ALL, Purged.READY):
             self.forget_puts(queue)
         others = (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
-        states = others if operation.state is None else (operation.state,)
+        states = others if operation.purged is Purged.ALL else (JobState(operation.purged),)
         found: list[ModelJob] = []
         for state in states:
             found += [job for job in self.in_state(queue, state) if job not in found and job.id is None]
@@ -467,20 +459,21 @@ class ModelQueues(ModelAwaited):
             found = [job for job in found if job.seq < operation.before_seq]
         for job in found[:PORTION]:
             self._drop(queue, job)
-        ended = self.forget_records(queue) if operation.state is None and len(found) <= PORTION else 0
+        ended = self.forget_records(queue) if operation.purged is Purged.ALL and len(found) <= PORTION else 0
         return Removed(min(len(found), PORTION) + ended, len(found) > PORTION)
 
-    def _purge_own(self, operation: PurgeOwn) -> Reply:
+    def _purge_own(self, operation: PurgeQueue) -> Reply:
         queue = operation.queue
         if not self.known(queue) and not self.in_state(queue, JobState.DEAD):
             return QueueNotFound()
-        if operation.before_seq is None and not operation.running:
+        running = operation.purged is Purged.RUNNING
+        if operation.before_seq is None and not running:
             self.forget_puts(queue)
         found: list[ModelJob] = []
         for state in (JobState.READY, JobState.DELAYED, JobState.BURIED):
             before = [job for job in self.in_state(queue, state)
                       if operation.before_seq is None or job.seq < operation.before_seq]
-            found += [] if operation.running else before
+            found += [] if running else before
         found += [job for job in self.in_state(queue, JobState.RUNNING)
                   if operation.before_id is None or (job.id or 0) < operation.before_id]
         for job in found[:PORTION]:

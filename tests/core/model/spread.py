@@ -8,7 +8,6 @@ from sockpqd.core import (
     Accepted,
     BindingNotFound,
     BindQueue,
-    DeleteTopic,
     GroupBy,
     ItemCancelled,
     JobExists,
@@ -57,7 +56,7 @@ class ModelSpread(ModelItems):
             queue for queue, pattern in bindings if pattern is None or fits(pattern.split("."), key)
         ]))
 
-    def on_topic(self, operation: BindQueue | UnbindQueue | DeleteTopic) -> Reply:
+    def on_topic(self, operation: BindQueue | UnbindQueue) -> Reply:
         """Execute TOPIC BIND, UNBIND, DELETE."""
         bindings = self.topics.get(operation.topic)
         if isinstance(operation, BindQueue):
@@ -69,7 +68,7 @@ class ModelSpread(ModelItems):
             return Accepted()
         if bindings is None:
             return TopicNotFound()
-        if isinstance(operation, DeleteTopic):
+        if operation.queue is None:
             self.drop_bindings(operation.topic, set(bindings))
             return Accepted()
         if (operation.queue, operation.pattern) not in bindings:

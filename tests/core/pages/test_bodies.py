@@ -28,6 +28,7 @@ from sockpqd.core import (
     PageLost,
     Pager,
     Pages,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -245,7 +246,7 @@ def test_a_body_outside_goes_into_a_page_with_its_job_and_comes_back(when: Due |
         assert bodies_of(machine).waiting_bytes == bodies_of(machine).data_bytes
         assert_counted(machine, store)
         for one in (machine, plain):
-            ask(one, PurgeQueue("q", JobState.READY if when is None else JobState.DELAYED, None))
+            ask(one, PurgeQueue("q", Purged.READY if when is None else Purged.DELAYED, None))
             ask(one, *puts)
     assert machine.pages.written > 80
 

@@ -16,6 +16,7 @@ from sockpqd.core import (
     PageLost,
     Pager,
     Pages,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -123,7 +124,7 @@ def test_handles_beyond_the_budget_leave_the_jobs_in_memory_a_part_of_it() -> No
 
 def test_jobs_that_are_gone_leave_the_index() -> None:
     machine = later(BUDGET, 15_000)
-    ask(machine, *[PurgeQueue("q", None)] * 40)
+    ask(machine, *[PurgeQueue("q", Purged.ALL)] * 40)
     assert pages_of(machine).indexed == pages_of(machine).handles_bytes == 0
 
 

@@ -26,6 +26,7 @@ from sockpqd.core import (
     NotFound,
     Number,
     Operation,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -149,7 +150,7 @@ def test_blocks_that_are_not_full_leave_memory_when_there_are_many(monkeypatch: 
     for queue, known in {**numbers, "r": numbers["r"] + more}.items():
         assert kept(machine, known) == known
         assert machine.retained(queue) == (len(known), 2 * len(known))
-    ask(machine, *[PurgeQueue(queue, None, ended=True) for queue in numbers])
+    ask(machine, *[PurgeQueue(queue, Purged.ENDED) for queue in numbers])
     assert store.pages == 0
 
 
@@ -212,7 +213,7 @@ def test_a_block_ends_before_the_time_in_it_is_too_long(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("how", [
-    Tick(), PurgeQueue("q", None, ended=True), DeleteQueue("q", force=True), Configure(retained_bytes=0),
+    Tick(), PurgeQueue("q", Purged.ENDED), DeleteQueue("q", force=True), Configure(retained_bytes=0),
     ConfigureQueue("q", QueueChange(retain_ms=0)), ConfigureQueue("q", QueueChange(retain_max=0)),
 ])
 def test_records_that_are_over_are_removed_in_portions(how: Operation, monkeypatch: pytest.MonkeyPatch) -> None:

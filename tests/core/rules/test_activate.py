@@ -22,6 +22,7 @@ from sockpqd.core import (
     Machine,
     Order,
     PauseQueue,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -45,7 +46,7 @@ def machine() -> Machine:
 
 def test_a_portion_of_large_jobs_is_read_in_a_few_milliseconds(machine: Machine) -> None:
     ask(machine, *(PutWith(Put("q", 0, bytes(200_000)), Due(3_600_000)) for _ in range(20)))
-    (removed,) = ask(machine, PurgeQueue("q", None))
+    (removed,) = ask(machine, PurgeQueue("q", Purged.ALL))
     assert isinstance(removed, Removed)
     assert removed.count * 200_000 <= READ_BYTES_MAX
 
@@ -101,24 +102,24 @@ def test_a_thousand_jobs_learn_per_entry_that_an_item_is_finished(machine: Machi
     assert ready == [1000, 2000, MANY, MANY]
 
 
-@pytest.mark.parametrize("state", [JobState.READY, JobState.DELAYED, JobState.DEAD, None])
-def test_purge_removes_a_thousand_and_tells_that_there_are_more(machine: Machine, state: JobState | None) -> None:
-    when = Due(1000) if state is JobState.DELAYED else None
+@pytest.mark.parametrize("purged", [Purged.READY, Purged.DELAYED, Purged.DEAD, Purged.ALL])
+def test_purge_removes_a_thousand_and_tells_that_there_are_more(machine: Machine, purged: Purged) -> None:
+    when = Due(1000) if purged is Purged.DELAYED else None
     ask(machine, *[PutWith(Put("q", 0, b""), when)] * MANY)
-    if state is JobState.DEAD:
+    if purged is Purged.DEAD:
         ask(machine, GetWith(Get(("q",)), MANY))
         ask(machine, *[End(number + 1, How.BURY) for number in range(MANY)])
-    purge = PurgeQueue("q", state)
+    purge = PurgeQueue("q", purged)
     assert ask(machine, *[purge] * 3) == [Removed(1000, True), Removed(1000, True), Removed(500)]
     assert not machine.unfinished(None)
 
 
 def test_purge_of_all_states_takes_them_in_turn(machine: Machine) -> None:
     ask(machine, *[PutWith(Put("q", 0, b""), when) for when in (None, Due(1000)) for _ in range(600)])
-    assert ask(machine, PurgeQueue("q", None)) == [Removed(1000, True)]
+    assert ask(machine, PurgeQueue("q", Purged.ALL)) == [Removed(1000, True)]
     assert machine.total("q").jobs == 200
     assert machine.ready("q") == 0
-    assert ask(machine, PurgeQueue("q", None)) == [Removed(200)]
+    assert ask(machine, PurgeQueue("q", Purged.ALL)) == [Removed(200)]
 
 
 def test_kick_moves_a_thousand(machine: Machine) -> None:

@@ -22,6 +22,7 @@ from sockpqd.core import (
     Machine,
     NotFound,
     Number,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -113,7 +114,7 @@ def test_a_clone_ends_all_waits(machine: Machine) -> None:
     assert (applied.effects.outcomes, machine.watched) == ({job: NotFound()}, 0)
 
 
-@pytest.mark.parametrize("drops", [PurgeQueue("q", None), DeleteQueue("q", True)])
+@pytest.mark.parametrize("drops", [PurgeQueue("q", Purged.ALL), DeleteQueue("q", True)])
 def test_jobs_of_pages_that_are_dropped_unread_end_too(
     drops: PurgeQueue | DeleteQueue, monkeypatch: pytest.MonkeyPatch,
 ) -> None:

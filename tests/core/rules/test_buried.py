@@ -28,6 +28,7 @@ from sockpqd.core import (
     NotFound,
     Number,
     PauseQueue,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -228,10 +229,10 @@ def test_it_is_changed_where_it_lies(yard: Yard) -> None:
 def test_a_queue_is_not_empty_while_one_lies_there(yard: Yard) -> None:
     yard.bury(b"a")
     assert yard.do(DeleteQueue("q", False)) == [QueueNotEmpty()]
-    assert yard.do(PurgeQueue("q", JobState.READY), PurgeQueue("q", JobState.BURIED)) == [Removed(0), Removed(1)]
+    assert yard.do(PurgeQueue("q", Purged.READY), PurgeQueue("q", Purged.BURIED)) == [Removed(0), Removed(1)]
     assert yard.do(DeleteQueue("q", False)) == [QueueNotFound()]
     yard.bury(b"a")
-    assert yard.do(PurgeQueue("q", None)) == [Removed(1)]
+    assert yard.do(PurgeQueue("q", Purged.ALL)) == [Removed(1)]
     yard.bury(b"a")
     yard.do(DeleteQueue("q", True))
     assert yard.machine.queue_names("") == []

@@ -31,6 +31,7 @@ from sockpqd.core import (
     OnDup,
     Operation,
     Place,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -255,7 +256,7 @@ def test_many_are_dropped_in_portions(cluster: Cluster) -> None:
 
 ENDS: dict[str, Operation] = {
     "deleted": Delete(FIRST),
-    "purged": PurgeQueue("q", None),
+    "purged": PurgeQueue("q", Purged.ALL),
     "gone with its queue": DeleteQueue("q", force=True),
 }
 

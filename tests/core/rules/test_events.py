@@ -26,6 +26,7 @@ from sockpqd.core import (
     Move,
     OnDup,
     Operation,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -112,7 +113,7 @@ def test_end_of_a_ttl() -> None:
 
 def test_delete_and_purge_tell_what_has_come_to_an_end() -> None:
     jobs = (Put("q", 0, b"", "i"), Put("q", 0, b"", "j"), PutWith(Put("p", 0, b"", "i"), key="k"))
-    assert said(listening(*jobs), PurgeQueue("q", None)) == ["FINQ q", "FINI j"]
+    assert said(listening(*jobs), PurgeQueue("q", Purged.ALL)) == ["FINQ q", "FINI j"]
     assert said(listening(*jobs), Delete(Selector(queue="p", key="k"))) == ["FINQ p"]
     assert said(listening(*jobs, Get(("q",))), DeleteQueue("q", True)) == [
         "CANCEL q 1", "FINQ q", "FINI j"]
@@ -178,7 +179,7 @@ def test_depth_is_told_at_the_alarm_and_at_half_of_it_in_turn() -> None:
     assert said(machine, GetWith(Get(("q",)), 2)) == ["TAKE q 0 3", "TAKE q 0 4", "DEPTH q 2"]
     assert said(machine, Later(1), Later(2)) == ["LATER q 0 1", "LATER q 0 2"]
     assert said(machine, Later(3)) == ["LATER q 0 3", "DEPTH q 5"]
-    assert said(machine, PurgeQueue("q", None), Done(4)) == ["DEPTH q 2", "DONE q 0 4", "FINQ q"]
+    assert said(machine, PurgeQueue("q", Purged.ALL), Done(4)) == ["DEPTH q 2", "DONE q 0 4", "FINQ q"]
 
 
 def test_an_alarm_below_the_present_depth_tells_at_once() -> None:

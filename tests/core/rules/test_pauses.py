@@ -15,7 +15,6 @@ from sockpqd.core import (
     PauseQueue,
     Put,
     QueueChange,
-    ResumeQueue,
     Tick,
 )
 from tests.core.helpers.logs import restored, snapshot_of
@@ -68,8 +67,11 @@ def test_settings_given_meanwhile_stay(cluster: Cluster) -> None:
     assert (settings.limit, settings.paused_out) == (3, False)
 
 
-@pytest.mark.parametrize("end", [PauseQueue("q", False, True, 0), ResumeQueue("q"), DeleteQueue("q", True)])
-def test_it_is_ended_early(cluster: Cluster, end: PauseQueue | ResumeQueue | DeleteQueue) -> None:
+RESUME = PauseQueue("q", False, False)
+
+
+@pytest.mark.parametrize("end", [PauseQueue("q", False, True, 0), RESUME, DeleteQueue("q", True)])
+def test_it_is_ended_early(cluster: Cluster, end: PauseQueue | DeleteQueue) -> None:
     cluster.do(PauseQueue("q", False, True, 5_000), end, Put("q", 0, b"b"))
     assert cluster.machine.queue_settings("q") is None
     assert isinstance(cluster.do(Get(("q",)))[0], Handed)

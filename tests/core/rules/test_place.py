@@ -20,7 +20,6 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
-    ResumeQueue,
     Return,
     Tick,
 )
@@ -89,7 +88,7 @@ def test_one_job_is_the_same_as_the_first_of_some(meta: bool) -> None:
     for _ in range(600):
         names = tuple(chance.choices("abcd", k=chance.randrange(1, 4)))
         put = PutWith(Put(names[0], chance.randrange(3), b"x"), number=chance.random() < 0.7)
-        pause = chance.choice((PauseQueue(names[0], incoming=False, outgoing=True), ResumeQueue(names[0])))
+        pause = chance.choice((PauseQueue(names[0], incoming=False, outgoing=True), PauseQueue(names[0], False, False)))
         get = Get(names)
         match chance.randrange(5):
             case 0 | 1:

@@ -6,7 +6,7 @@ import pytest
 
 from sockpqd.core import (
     Accepted,
-    DeleteQueueOnly,
+    DeleteQueue,
     Done,
     Due,
     End,
@@ -17,7 +17,8 @@ from sockpqd.core import (
     Kick,
     Later,
     NotFound,
-    PurgeOwn,
+    Purged,
+    PurgeQueue,
     Put,
     PutWith,
     QueueChange,
@@ -27,7 +28,7 @@ from sockpqd.core import (
 from sockpqd.core import ConfigureQueue as Configured
 from tests.core.rules.test_numbers import Cluster
 
-RUNNING = PurgeOwn("q", running=True)
+RUNNING = PurgeQueue("q", Purged.RUNNING)
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_running_jobs_are_purged_and_their_workers_told(full: Cluster) -> None:
 
 
 def test_all_own_jobs_are_purged_and_dead_ones_stay(full: Cluster) -> None:
-    assert full.do(PurgeOwn("q")) == [Removed(4)]
+    assert full.do(PurgeQueue("q", Purged.OWN)) == [Removed(4)]
     assert full.ready("q_dead") == [b"dead"]
     assert full.do(Kick("q", 1)) == [Removed(1)]
 
@@ -68,19 +69,19 @@ def test_jobs_handed_out_later_are_not_purged() -> None:
     assert cluster.do(RUNNING) == [Removed(1000, more=True)]
     before = cluster.machine.next_id
     late = cluster.take()
-    assert cluster.do(PurgeOwn("q", running=True, before_id=before)) == [Removed(500)]
+    assert cluster.do(PurgeQueue("q", Purged.RUNNING, before_id=before)) == [Removed(500)]
     assert cluster.do(Later(late.id)) == [Accepted()]
 
 
 def test_own_jobs_are_purged_in_portions() -> None:
     cluster = Cluster()
     cluster.do(*[Put("q", 0, b"") for _ in range(1500)], *[Get(("q",)) for _ in range(700)])
-    own = PurgeOwn("q")
+    own = PurgeQueue("q", Purged.OWN)
     assert cluster.do(own, own, own) == [Removed(1000, more=True), Removed(500), QueueNotFound()]
 
 
 def test_a_deleted_queue_may_leave_its_dead_jobs(full: Cluster) -> None:
-    assert full.do(DeleteQueueOnly("q")) == [Accepted()]
+    assert full.do(DeleteQueue("q", force=True, leave=True)) == [Accepted()]
     (job,) = full.machine.peek_queue("q_dead", JobState.READY, 9)
     assert (job.data, job.reason, job.attempts, job.error_bytes) == (b"dead", "why", 0, 7)
     assert counts(full) == ()
@@ -91,7 +92,7 @@ def test_what_is_left_is_a_job_of_the_queue_where_it_lies() -> None:
     cluster = Cluster()
     cluster.do(Configured("q_dead", QueueChange(tries=2)), PutWith(Put("q", 0, b"job"), every_ms=10, key="k"))
     cluster.do(End(cluster.take().id, How.BURY))
-    cluster.do(DeleteQueueOnly("q"))
+    cluster.do(DeleteQueue("q", force=True, leave=True))
     cluster.do(Later(cluster.take("q_dead").id))
     assert cluster.ready("q_dead") == [b"job"]          # that was the first of two attempts
     job = cluster.take("q_dead")
@@ -105,6 +106,6 @@ def test_many_are_left_in_portions() -> None:
     cluster = Cluster()
     cluster.do(*[Put("q", 0, b"") for _ in range(1500)], *[Get(("q",)) for _ in range(1500)])
     cluster.do(End(tuple(range(1, 1501)), How.BURY))
-    leave = DeleteQueueOnly("q")
+    leave = DeleteQueue("q", force=True, leave=True)
     assert cluster.do(leave, leave, leave) == [Removed(1000, more=True), Accepted(), QueueNotFound()]
     assert counts(cluster, "q_dead")[0] == 1500

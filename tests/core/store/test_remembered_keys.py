@@ -13,9 +13,9 @@ from sockpqd.core import (
     Get,
     IgnoredNumber,
     JobIgnored,
-    JobState,
     Machine,
     OnDup,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -94,23 +94,23 @@ def test_all_queues_together_remember_as_many_as_they_may(machine: Machine, monk
     assert ask(machine, put("c", "s"), put("d", "s"), put("e", "s"), now_ms=S) == [Stored(), Stored(), QueueFull()]
 
 
-@pytest.mark.parametrize("state", [JobState.READY, None])
-def test_only_the_first_portion_of_a_purge_forgets(machine: Machine, state: JobState | None) -> None:
+@pytest.mark.parametrize("purged", [Purged.READY, Purged.ALL])
+def test_only_the_first_portion_of_a_purge_forgets(machine: Machine, purged: Purged) -> None:
     ask(machine, put(), Put("q", 0, b""))
-    assert ask(machine, PurgeQueue("q", state), put()) == [Removed(2), Stored()]
+    assert ask(machine, PurgeQueue("q", purged), put()) == [Removed(2), Stored()]
     before = machine.next_seq
-    assert ask(machine, put("b"), PurgeQueue("q", state, before), put(), put("b"))[2:] == [JobIgnored(), JobIgnored()]
+    assert ask(machine, put("b"), PurgeQueue("q", purged, before), put(), put("b"))[2:] == [JobIgnored(), JobIgnored()]
 
 
-@pytest.mark.parametrize("state", [JobState.DELAYED, JobState.DEAD, JobState.BURIED])
-def test_a_purge_of_other_jobs_forgets_nothing(machine: Machine, state: JobState) -> None:
-    assert ask(machine, put(), PurgeQueue("q", state), put())[2] == JobIgnored()
+@pytest.mark.parametrize("purged", [Purged.DELAYED, Purged.DEAD, Purged.BURIED, Purged.RUNNING])
+def test_a_purge_of_other_jobs_forgets_nothing(machine: Machine, purged: Purged) -> None:
+    assert ask(machine, put(), PurgeQueue("q", purged), put())[2] == JobIgnored()
 
 
 def test_a_deleted_queue_forgets_and_one_that_is_not_there_does_not(machine: Machine) -> None:
     ask(machine, put(), Get(("q",)), Done(1))
     assert machine.counts("q") is None, "remembered keys make no queue exist"
-    gone = (DeleteQueue("q", True), PurgeQueue("q", None), put())
+    gone = (DeleteQueue("q", True), PurgeQueue("q", Purged.ALL), put())
     assert ask(machine, *gone) == [QueueNotFound(), QueueNotFound(), JobIgnored()]
     assert ask(machine, Put("q", 0, b""), DeleteQueue("q", True), put())[2] == Stored()
 

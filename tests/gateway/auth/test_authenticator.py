@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sockpqd.cluster.wire import refusal_log
-from sockpqd.core import Machine, SetUser
+from sockpqd.core import Machine, SetUser, User
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth import scrypt
 from sockpqd.gateway.auth.authenticator import Access
@@ -213,7 +213,8 @@ def test_a_challenge_is_answered_by_users_with_a_key_only() -> None:
 
 def test_users_of_the_file_go_before_those_of_the_log() -> None:
     async def test(access: Access) -> None:
-        ask(access.machine, SetUser("mail", "admin", b"another sixteen."), SetUser("print", "put", b"another sixteen."))
+        key = b"another sixteen."
+        ask(access.machine, SetUser("mail", User("admin", key)), SetUser("print", User("put", key)))
         assert await access.check("mail", "another sixteen.") is None
         assert await access.check("mail", KEY.decode()) == GET
         assert await access.check("print", "another sixteen.") == rights.of_text("put")

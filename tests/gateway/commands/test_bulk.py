@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sockpqd.core import DeleteQueue, DeleteQueueOnly, Kick, MoveJobs, PurgeOwn, PurgeQueue, Request
+from sockpqd.core import DeleteQueue, Kick, MoveJobs, Purged, PurgeQueue, Request
 from sockpqd.gateway.limits import PORTION_MAX
 from tests.gateway.helpers.many_jobs import JOBS, put, settle
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
@@ -20,7 +20,7 @@ def test_purge_removes_in_portions_what_was_there_before_it() -> None:
         assert gateway.cluster.machine.ready("q") == 1
         first, *others = gateway.cluster.operations(PurgeQueue)
         assert len(others) == 2
-        assert first == PurgeQueue("q", None)
+        assert first == PurgeQueue("q", Purged.ALL)
         assert all(isinstance(other, PurgeQueue) and other.before_seq is not None for other in others)
     with_gateway(test, automatic=False)
 
@@ -124,7 +124,7 @@ def test_a_queue_is_deleted_and_leaves_its_dead_jobs() -> None:
         client.send(b"GET q\r\nBURY 1\r\nQUEUE DELETE q FORCE LEAVE\r\n")
         await settle(gateway)
         operations = [type(operation) for entry in gateway.cluster.log for operation in entry][-4:]
-        assert operations == [PurgeOwn, PurgeOwn, PurgeOwn, DeleteQueueOnly]
+        assert operations == [PurgeQueue, PurgeQueue, PurgeQueue, DeleteQueue]
         assert gateway.cluster.machine.counts("q") is None
         assert gateway.cluster.machine.ready("q_dead") == 1
     with_gateway(test, automatic=False)

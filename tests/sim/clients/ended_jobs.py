@@ -21,6 +21,7 @@ from sockpqd.core import (
     Kick,
     Move,
     Number,
+    Purged,
     PurgeQueue,
     PutWith,
     QueueChange,
@@ -52,7 +53,7 @@ class EndedJobs:
         kinds: tuple[Callable[[], Requested], ...] = (
             *6 * [self.atomic],
             lambda: CreateQueue(queue, self._change()), *2 * [lambda: ConfigureQueue(queue, self._change())],
-            lambda: PurgeQueue(queue, None, ended=True),
+            lambda: PurgeQueue(queue, Purged.ENDED),
             lambda: Configure(retained_bytes=rng.choice((0, 200, 1 << 30, 1 << 30))),
         )
         return rng.choice(kinds)()

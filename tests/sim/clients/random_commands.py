@@ -29,8 +29,6 @@ from sockpqd.core import (
     DeleteGroup,
     DeletePulse,
     DeleteQueue,
-    DeleteQueueOnly,
-    DeleteTopic,
     Done,
     Due,
     End,
@@ -43,7 +41,6 @@ from sockpqd.core import (
     HoldThen,
     How,
     InTurn,
-    JobState,
     Kick,
     Later,
     Move,
@@ -56,7 +53,7 @@ from sockpqd.core import (
     PauseQueue,
     Policy,
     PulseChange,
-    PurgeOwn,
+    Purged,
     PurgeQueue,
     Put,
     PutWith,
@@ -64,7 +61,6 @@ from sockpqd.core import (
     ReleaseItem,
     Requested,
     ResumeGroup,
-    ResumeQueue,
     RetryItem,
     Sched,
     Selector,
@@ -347,11 +343,12 @@ class RandomCommands:
                 return PauseQueue(queue, False, True, rng.choice((0, 20, 200, 1000)))
             return PauseQueue(queue, rng.random() < 0.5, rng.random() < 0.5)
         if draw < 0.8:
-            return ResumeQueue(queue)
+            return PauseQueue(queue, False, False)
         if draw < 0.88:
             return self._empties(queue)
         if draw < 0.93:
-            return DeleteQueueOnly(queue) if rng.random() < 0.15 else DeleteQueue(queue, rng.random() < 0.4)
+            leave = rng.random() < 0.15
+            return DeleteQueue(queue, leave or rng.random() < 0.4, leave)
         if draw < 0.96:
             return CreateQueue(queue, self._settings(queue))
         return Configure(
@@ -364,8 +361,9 @@ class RandomCommands:
         if rng.random() < 0.35:
             item = rng.choice(("i", "j"))
             return rng.choice((RetryItem(item), RetryItem(item), CancelItem(item)))
-        states = (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
-        return PurgeOwn(queue, rng.random() < 0.7) if rng.random() < 0.2 else PurgeQueue(queue, rng.choice(states))
+        if rng.random() < 0.2:
+            return PurgeQueue(queue, Purged.RUNNING if rng.random() < 0.7 else Purged.OWN)
+        return PurgeQueue(queue, rng.choice((Purged.ALL, Purged.READY, Purged.DELAYED, Purged.DEAD, Purged.BURIED)))
 
     def _moves(self, queue: str) -> MoveJobs:
         rng, dead = self._rng, self._client.queue_of_dead(queue)
@@ -387,7 +385,7 @@ class RandomCommands:
         )
         kinds: tuple[Callable[[], Requested], ...] = (
             lambda: BindQueue(queue, queue, pattern), lambda: BindQueue(queue, queue, pattern),
-            lambda: UnbindQueue(queue, queue, pattern), lambda: DeleteTopic(queue),
+            lambda: UnbindQueue(queue, queue, pattern), lambda: UnbindQueue(queue, None),
             lambda: CreateQueue(queue, changed), lambda: ConfigureQueue(queue, changed),
             lambda: ConfigureFair(
                 (0, rng.randrange(1, 100)), rng.choice((None, 5000)), rng.choice((None, 1, 2)),
@@ -415,7 +413,7 @@ class RandomCommands:
             *4 * [self._put_to_several],
             lambda: BindQueue(TOPIC, queue, pattern), lambda: BindQueue(TOPIC, queue, pattern),
             lambda: UnbindQueue(TOPIC, queue, pattern),
-            lambda: DeleteTopic(TOPIC) if rng.random() < 0.2 else BindQueue(TOPIC, queue, None),
+            lambda: UnbindQueue(TOPIC, None) if rng.random() < 0.2 else BindQueue(TOPIC, queue, None),
             lambda: ConfigureQueue(PASSING, change), lambda: ConfigureQueue(PASSING, change),
             lambda: CreateQueue(PASSING, change),
             *4 * [lambda: CreateQueue(rng.choice(TIED), change)],

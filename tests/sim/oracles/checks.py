@@ -24,7 +24,6 @@ from sockpqd.core import (
     Fragment,
     FragmentsMissing,
     HandedMany,
-    LastFragment,
     Lead,
     MirrorChunk,
     MirrorEntries,
@@ -154,7 +153,7 @@ class Checks:
                 proposed.pop(0)
             outcome = proposed.pop(0)
             if outcome.operation != operation and not (
-                isinstance(operation, LastFragment) and _ends(operation, outcome.operation)
+                isinstance(operation, Fragment) and operation.last and _ends(operation, outcome.operation)
             ):
                 raise Violation(f"{operation} overtook {outcome.operation}")
             outcome.entry, outcome.place = entry.seed, place
@@ -243,7 +242,7 @@ def _answers(reply: Reply | None) -> int:
     return len(reply.replies) if isinstance(reply, Results) else len(reply.jobs) if isinstance(reply, HandedMany) else 1
 
 
-def _ends(last: LastFragment, operation: Operation) -> bool:
+def _ends(last: Fragment, operation: Operation) -> bool:
     """Return whether these are the last bytes of the operation."""
     levels = range(FIRST_LEVEL, FEATURE_LEVEL + 1)      # its bytes are those of the level that the cluster has
     return any(encode_operation(operation, level)[last.offset:] == last.data for level in levels)

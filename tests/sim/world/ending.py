@@ -16,10 +16,10 @@ from sockpqd.core import (
     How,
     Kick,
     Operation,
+    PauseQueue,
     Put,
     PutWith,
     ReleaseItem,
-    ResumeQueue,
     RunningJob,
     Selector,
     Stored,
@@ -176,7 +176,7 @@ class Ending:
         """Open all queues, so that nothing holds back waiting jobs."""
         model = self._world.checks.model
         paused = [name for name, settings in model.queues.items() if settings.paused_in or settings.paused_out]
-        operations: list[Operation] = [ResumeQueue(name) for name in paused]
+        operations: list[Operation] = [PauseQueue(name, False, False) for name in paused]
         operations += [DeleteGroup(group) for group in model.groups]
         return operations if model.settings.autocreate else [Configure(autocreate=True), *operations]
 

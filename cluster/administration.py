@@ -22,12 +22,12 @@ from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.raft.peer import Peer
 from sockpqd.core import (
     Accepted,
-    AddLearner,
+    ChangeMember,
     Fence,
+    MemberChange,
     Mirrored,
     Operation,
     Promote,
-    RemoveMember,
     Reply,
     SwitchService,
     UnknownNode,
@@ -75,7 +75,7 @@ class Administration:
         return await awaited.future
 
     async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
-        reply, _ = await self._execute(AddLearner(name, peer, client))
+        reply, _ = await self._execute(ChangeMember(name, MemberChange.JOIN, peer=peer, client=client))
         assert isinstance(reply, AddNodeReply)
         return reply
 
@@ -85,7 +85,8 @@ class Administration:
             raise NotLeader
         if name in driver.members.voters and not self._rest_can_decide(name):
             return NotPossible("quorum")
-        reply, index = await self._execute(RemoveMember(name, driver.machine.membership.configuration))
+        configuration = driver.machine.membership.configuration
+        reply, index = await self._execute(ChangeMember(name, MemberChange.REMOVE, configuration))
         assert isinstance(reply, RemoveNodeReply)
         if isinstance(reply, Accepted | UnknownNode):       # an unknown node may have been removed a moment ago
             await self._until(lambda: self._known(index), limits.REMOVAL_KNOWN_S)

@@ -210,8 +210,9 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "group_header": (None, "h", "h", "other"),
         "group_order": (*[None] * 6, False, True, True),
     },
-    core.CreateQueue: {"queue": QUEUES, "change": Made(core.QueueChange), "session": (None, 1)},
-    core.ConfigureQueue: {"queue": QUEUES, "change": Made(core.QueueChange)},
+    core.ConfigureQueue: {
+        "queue": QUEUES, "change": Made(core.QueueChange), "create": (False, False, True), "session": (None, 1),
+    },
     core.DeleteQueue: {"queue": QUEUES, "force": (False, True), "leave": (False, False, True)},
     core.PurgeQueue: {
         "queue": QUEUES, "purged": (core.Purged.ALL, *core.Purged), "before_seq": (None, None, 5),
@@ -223,11 +224,10 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "seq": (None, None, None, None, 3, 8),
     },
     core.HoldItem: {
-        "item": ("x", "y", "i1", None), "expire_ms": (10, 60, 600_000, 10**30), "then": tuple(core.HoldThen),
+        "item": ("x", "y", "i1", None), "expire_ms": (10, 60, 600_000, 10**30, None), "then": tuple(core.HoldThen),
         "user": ("", "", "ann"),
     },
     core.CancelItem: {"item": ("x", "y", "i1"), "reason": (None, "late")},
-    core.ReleaseItem: {"item": ("x", "y", "i1", "i2")},
     core.RetryItem: {"item": ("x", "y", "i1"), "left": (None, None, None, 1, 0)},
     core.PauseQueue: {
         "queue": QUEUES, "incoming": (False, False, True), "outgoing": (False, True),
@@ -245,10 +245,8 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     },
     core.ConfigureGroup: {
         "group": QUEUES, "limit": (None, None, 0, 1, 2), "rate": (None, None, 0, 1, 3), "per_ms": (None, 100, 200),
-        "weight": (None, None, 1, 3),
+        "weight": (None, None, 1, 3), "paused": (None, None, True, False), "pause_ms": (None, 10, 60),
     },
-    core.PauseGroup: {"group": QUEUES, "pause_ms": (None, 10, 60)},
-    core.ResumeGroup: {"group": QUEUES},
     core.DeleteGroup: {"group": QUEUES},
     core.BindQueue: {"topic": TOPICS, "queue": QUEUES, "pattern": PATTERNS},
     core.UnbindQueue: {"topic": TOPICS, "queue": (*QUEUES, None), "pattern": PATTERNS},
@@ -257,10 +255,10 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "rate": (None, 1), "per_ms": (None, 2), "step_ms": (None, 3), "max_pause_ms": (None, 4),
         "max_run_ms": (None, 5), "max_wait_ms": (None, 6), "spread": (None, True, False),
     },
-    core.CreatePulse: {
-        "pulse": POOLS, "change": Made(core.PulseChange), "together": (False, True), "pulses_max": (None, 9),
+    core.ConfigurePulse: {
+        "pulse": POOLS, "change": Made(core.PulseChange), "create": (False, True), "together": (False, True),
+        "pulses_max": (None, 9),
     },
-    core.ConfigurePulse: {"pulse": POOLS, "change": Made(core.PulseChange)},
     core.DeletePulse: {"pulse": POOLS},
     core.SetPulse: {"pulse": POOLS, "data": DATA, "deny": (False, True)},
     core.Grant: {"pulse": POOLS, "count": (3, 1)},
@@ -297,9 +295,10 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.CloneBegin: {"clone": (1, 2), "total_bytes": (1000,)},
     core.CloneChunk: {"clone": (1, 2), "data": (b"chunk",)},
     core.CloneEnd: {"clone": (1, 2)},
-    core.AddLearner: {"node": NODES, "peer": ("h:1", ""), "client": ("h:2", "")},
-    core.PromoteLearner: {"node": NODES, "configuration": (4, 0)},
-    core.RemoveMember: {"node": NODES, "configuration": (4, 0)},
+    core.ChangeMember: {
+        "node": NODES, "change": tuple(core.MemberChange), "configuration": (4, 0), "peer": ("h:1", ""),
+        "client": ("h:2", ""),
+    },
     core.SwitchService: {"online": (False, True), "grace_ms": (0, 30)},
     core.RaiseLevel: {"level": (2, 1), "members": Some(NODES)},
     core.SetMap: {"version": (1, 2), "text": (b"CLUSTER a 7369787465656e20 h:1\n",)},

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from sockpqd.cluster.api import Pending
 from sockpqd.cluster.raft.peer import Context
 from sockpqd.cluster.settings import NodeSettings
-from sockpqd.core import Machine, Membership, Operation, PromoteLearner, Reply
+from sockpqd.core import ChangeMember, Machine, MemberChange, Membership, Operation, Reply
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -118,7 +118,7 @@ class Promotion(Pending):
                 self._begin_round()
                 return
             self._target, self._proposed = None, True
-            self._propose(PromoteLearner(peer.name, membership.configuration), self)
+            self._propose(ChangeMember(peer.name, MemberChange.PROMOTE, membership.configuration), self)
 
     def _begin_round(self) -> None:
         self._target, self._since = self._context.journal.last_index, self._context.now

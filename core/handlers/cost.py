@@ -54,11 +54,6 @@ def on_queue(operation: Any) -> Cost:
     return BASE_BYTES + of_names(operation.queue), JOB
 
 
-def on_node(operation: Any) -> Cost:
-    """Return the cost of a small operation that names a node."""
-    return BASE_BYTES + of_names(operation.node), JOB
-
-
 def on_pulse(operation: Any) -> Cost:
     """Return the cost of a small operation that names a pulse."""
     return CHANGE_BYTES + of_names(operation.pulse), JOB

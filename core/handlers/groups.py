@@ -1,4 +1,4 @@
-"""Handlers of GROUP: the settings of groups, and their pauses (spec/fair 7)."""
+"""Handlers of GROUP: the settings of groups, their pauses among them (spec/fair 7)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from sockpqd.core.fair.group_settings import GroupSettings
 from sockpqd.core.fair.rates import ANY_QUEUE
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB_WITH_EXTRAS, RELISTED, Cost, of_names
 from sockpqd.core.ops import replies
-from sockpqd.core.ops.queues import ConfigureGroup, DeleteGroup, PauseGroup, ResumeGroup
+from sockpqd.core.ops.queues import ConfigureGroup, DeleteGroup
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.state import State
 
 
 def configure_group(state: State, operation: ConfigureGroup, seed: int) -> Reply:
-    """Change settings of a group; a value out of range is replaced by the nearest in range."""
+    """Change settings of a group, pause or resume it; a value out of range is replaced by the nearest in range."""
+    if operation.paused is False:
+        return _resume(state, operation.group)
     settings = state.groups.of(operation.group)
     if operation.limit is not None:
         settings = replace(settings, limit=min(max(operation.limit, 0), limits.NUMBER_MAX))
@@ -25,7 +27,12 @@ def configure_group(state: State, operation: ConfigureGroup, seed: int) -> Reply
         settings = replace(settings, **rate_of(operation.rate, operation.per_ms))
     if operation.weight is not None:
         settings = replace(settings, weight=min(max(operation.weight, 1), limits.GROUP_WEIGHT_MAX))
-    return _set(state, operation.group, settings)
+    if operation.paused:
+        settings = replace(settings, paused=True, pause_ends_ms=_end_of_pause(state, operation.pause_ms))
+    if state.groups.full(operation.group):
+        return replies.TOO_MANY_GROUPS
+    _use(state, operation.group, settings)
+    return replies.ACCEPTED
 
 
 def rate_of(rate: int, per_ms: int | None) -> dict[str, int]:
@@ -35,20 +42,9 @@ def rate_of(rate: int, per_ms: int | None) -> dict[str, int]:
     return {"rate": rate, "per_ms": per_ms if rate else 0}
 
 
-def pause_group(state: State, operation: PauseGroup, seed: int) -> Reply:
-    """Pause a group for some time, or until it is resumed."""
-    ends_ms = 0
-    if operation.pause_ms is not None:
-        ends_ms = state.clock_ms + min(max(operation.pause_ms, 1), limits.DURATION_MS_MAX)
-    settings = replace(state.groups.of(operation.group), paused=True, pause_ends_ms=ends_ms)
-    return _set(state, operation.group, settings)
-
-
-def _set(state: State, group: str, settings: GroupSettings) -> Reply:
-    if state.groups.full(group):
-        return replies.TOO_MANY_GROUPS
-    _use(state, group, settings)
-    return replies.ACCEPTED
+def _end_of_pause(state: State, pause_ms: int | None) -> int:
+    """Return when a pause of this length ends; 0: when it is ended."""
+    return 0 if pause_ms is None else state.clock_ms + min(max(pause_ms, 1), limits.DURATION_MS_MAX)
 
 
 def _use(state: State, group: str, settings: GroupSettings) -> None:
@@ -59,14 +55,14 @@ def _use(state: State, group: str, settings: GroupSettings) -> None:
         state.fair.open.look_at(ANY_QUEUE, group, state.clock_ms)
 
 
-def resume_group(state: State, operation: ResumeGroup, seed: int) -> Reply:
+def _resume(state: State, group: str) -> Reply:
     """End the pause of a group, and its SLEEP in up to PORTION_MAX queues."""
-    settings, woken = state.groups.of(operation.group), 0
+    settings, woken = state.groups.of(group), 0
     if state.fair is not None:
-        woken = state.fair.open.wake(operation.group, state.clock_ms, limits.PORTION_MAX)
+        woken = state.fair.open.wake(group, state.clock_ms, limits.PORTION_MAX)
         state.spent += limits.STEP // 8 * woken
     if settings.paused:
-        _use(state, operation.group, replace(settings, paused=False, pause_ends_ms=0))
+        _use(state, group, replace(settings, paused=False, pause_ends_ms=0))
     return replies.ACCEPTED if settings.paused or woken else replies.GROUP_NOT_FOUND
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB_WITH_EXTRAS, Cost, of_names
-from sockpqd.core.ops.jobs import CancelItem, HoldItem, ReleaseItem, RetryItem
+from sockpqd.core.ops.jobs import CancelItem, HoldItem, RetryItem
 from sockpqd.core.ops.replies import (
     ACCEPTED,
     FINISHED,
@@ -25,7 +25,9 @@ from sockpqd.core.store.job import BuriedJob, Job
 
 
 def hold_item(state: State, operation: HoldItem, seed: int) -> Reply:
-    """Hold an item, which may be new: it cannot end before its hold ends."""
+    """Hold an item, which may be new: it cannot end before its hold ends. Or end its hold."""
+    if operation.expire_ms is None:
+        return _release(state, operation.item or "")
     items = state.items
     name = state.new_item_name(seed) if operation.item is None else operation.item
     refusal = refused(state, name)
@@ -47,18 +49,13 @@ def hold_cost(operation: HoldItem) -> Cost:
     return BASE_BYTES + of_names(operation.item, operation.user), JOB_WITH_EXTRAS
 
 
-def release_item(state: State, operation: ReleaseItem, seed: int) -> Reply:
+def _release(state: State, name: str) -> Reply:
     """End the hold of an item, and the item itself if it has no jobs."""
-    item = state.items.by_name.get(operation.item)
+    item = state.items.by_name.get(name)
     if item is None or item.hold is None:
         return ITEM_NOT_HELD
     state.hold_item(item, None)
-    return FINISHED[False, state.end_item(operation.item)]
-
-
-def release_cost(operation: ReleaseItem) -> Cost:
-    """Return the bytes and work of a ReleaseItem."""
-    return BASE_BYTES + of_names(operation.item), JOB_WITH_EXTRAS
+    return FINISHED[False, state.end_item(name)]
 
 
 def retry_item(state: State, operation: RetryItem, seed: int) -> Reply:

@@ -14,7 +14,7 @@ from sockpqd.core.handlers.groups import ranked_in
 from sockpqd.core.handlers.queues import regroups
 from sockpqd.core.ops.entry import Operation
 from sockpqd.core.ops.jobs import Await, Batch, CancelItem, Done, End, How, Later, Move, Number, PutWith, ToTopic
-from sockpqd.core.ops.queues import ConfigureGroup, ConfigureQueue, DeleteGroup, Overflow, PauseGroup, ResumeGroup
+from sockpqd.core.ops.queues import ConfigureGroup, ConfigureQueue, DeleteGroup, Overflow
 from sockpqd.core.ops.sessions import Request
 from sockpqd.core.rules.items.cancel import cancel_work
 from sockpqd.core.state import State
@@ -43,7 +43,7 @@ def known_work(state: State, operation: Operation) -> int:
         return cancel_work(state, operation.item)
     if type(operation) is ConfigureQueue:
         return _listing_work(state, operation)
-    if isinstance(operation, ConfigureGroup | DeleteGroup | PauseGroup | ResumeGroup):
+    if isinstance(operation, ConfigureGroup | DeleteGroup):
         return RELISTED * ranked_in(state, operation.group)
     if type(operation) is Await:
         selector = operation.selector

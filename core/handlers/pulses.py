@@ -17,7 +17,7 @@ from sockpqd.core.state import State
 _NO_GRANTS = Granted(0, 0)
 
 
-def create(state: State, operation: ops.CreatePulse, seed: int) -> Reply:
+def _create(state: State, operation: ops.ConfigurePulse) -> Reply:
     """Create a pulse at its full rate."""
     if operation.pulse in state.pulses.by_name:
         return replies.PULSE_EXISTS
@@ -31,13 +31,15 @@ def create(state: State, operation: ops.CreatePulse, seed: int) -> Reply:
     return ACCEPTED
 
 
-def create_brings(state: State, operation: ops.CreatePulse) -> tuple[str, ...]:
-    """Return the new pulse."""
-    return (operation.pulse,)
+def configure_brings(state: State, operation: ops.ConfigurePulse) -> tuple[str, ...]:
+    """Return the pulse if it is new."""
+    return (operation.pulse,) if operation.create else ()
 
 
 def configure(state: State, operation: ops.ConfigurePulse, seed: int) -> Reply:
-    """Change settings of a pulse."""
+    """Change settings of a pulse, or create one."""
+    if operation.create:
+        return _create(state, operation)
     pulse, change = state.pulses.by_name.get(operation.pulse), operation.change
     if pulse is None:
         return replies.PULSE_NOT_FOUND

@@ -28,21 +28,20 @@ from sockpqd.core.store.queues import PAUSES, Queue
 FORGETTING = frozenset({Purged.ALL, Purged.OWN, Purged.READY})  # a QUEUE PURGE of these forgets the keys of DEDUP
 
 
-def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
-    """Create a queue by its settings, if it does not exist yet; it may be bound to a session, which counts as used."""
-    name, session = operation.queue, operation.session
+def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> Reply:
+    """Change settings of a queue, or create one by its settings, if it does not exist yet.
+
+    A new one may be bound to a session, which counts as used.
+    """
+    name, change = operation.queue, operation.change
+    if not operation.create:
+        return _use(state, name, _changed(state.queues.settings.get(name, QueueSettings()), change), change)
+    session = operation.session
     if session is not None and state.sessions.use(session, state.clock_ms) is None:
         return replies.SESSION_NOT_FOUND
     if state.queues.find(name) is not None:
         return replies.QUEUE_EXISTS
-    settings = replace(_changed(QueueSettings(), operation.change), bound=session or 0)
-    return _use(state, name, settings, operation.change)
-
-
-def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> Reply:
-    """Change settings of a queue."""
-    settings = state.queues.settings.get(operation.queue, QueueSettings())
-    return _use(state, operation.queue, _changed(settings, operation.change), operation.change)
+    return _use(state, name, replace(_changed(QueueSettings(), change), bound=session or 0), change)
 
 
 def _use(state: State, name: str, settings: QueueSettings, change: ops.QueueChange) -> Reply:
@@ -73,8 +72,8 @@ def _of_groups(settings: QueueSettings) -> tuple[object, ...]:
     return settings.sched, settings.group_limit, settings.group_rate, settings.group_per_ms, order
 
 
-def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
-    """Return the bytes and work of an operation that changes settings: some changes re-sort the READY jobs.
+def settings_cost(operation: ops.ConfigureQueue) -> Cost:
+    """Return the bytes and work of a ConfigureQueue: some changes re-sort the READY jobs.
 
     What lists the groups of the queue again is more than plain work, so that the leader asks how much (known_work.py).
     """
@@ -91,7 +90,7 @@ def regroups(change: ops.QueueChange) -> bool:
     return any(one is not None for one in asked)
 
 
-def settings_bring(state: State, operation: ops.CreateQueue | ops.ConfigureQueue) -> Iterator[str]:
+def settings_bring(state: State, operation: ops.ConfigureQueue) -> Iterator[str]:
     """Yield the queue, if it does not exist yet, and the dead-letter queue that it gets."""
     yield from _created(state, operation.queue)
     if operation.change.dead is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from sockpqd.core.ops.jobs import Then
 from sockpqd.core.ops.logged import Logged
 
@@ -58,26 +60,28 @@ class CloneEnd(Logged, tag=10, frozen=True):
     clone: int
 
 
-class AddLearner(Logged, tag=11, frozen=True):
-    """Let `node` join the cluster, at first without a vote (spec/cluster 7.2); `peer` and `client`: as in Address."""
+class MemberChange(IntEnum):
+    """The steps by which the members of a cluster change (spec/cluster 7)."""
+
+    JOIN = 0        # at first without a vote, as the learner
+    PROMOTE = 1     # the learner becomes a voter
+    REMOVE = 2
+
+
+class ChangeMember(Logged, tag=11, frozen=True):
+    """Let `node` join the cluster, make it a voter, or remove it.
+
+    `configuration`: PROMOTE, and REMOVE of a voter, only happen if the voters are still those of this configuration.
+    `peer` and `client`: of a node that joins, as in Address.
+
+    Replies: Joined, NodeExists; Accepted, ChangeInProgress, UnknownNode, LastNode.
+    """
 
     node: str
-    peer: str
-    client: str
-
-
-class PromoteLearner(Logged, tag=12, frozen=True):
-    """Make the learner `node` a voter, if the voters are still those of `configuration`."""
-
-    node: str
-    configuration: int
-
-
-class RemoveMember(Logged, tag=13, frozen=True):
-    """Remove `node` from the cluster: the learner, or a voter if the voters are still those of `configuration`."""
-
-    node: str
-    configuration: int
+    change: MemberChange
+    configuration: int = 0
+    peer: str = ""
+    client: str = ""
 
 
 class RaiseLevel(Logged, tag=78, frozen=True):

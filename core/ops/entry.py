@@ -46,9 +46,7 @@ Operation = (
     | cluster.CloneBegin
     | cluster.CloneChunk
     | cluster.CloneEnd
-    | cluster.AddLearner
-    | cluster.PromoteLearner
-    | cluster.RemoveMember
+    | cluster.ChangeMember
     | cluster.SwitchService
     | cluster.RaiseLevel
     | cluster.SetMap

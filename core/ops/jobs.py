@@ -379,25 +379,19 @@ class HoldItem(Logged, tag=116, frozen=True):
     """ITEM HOLD: the item does not end before it is released, or `expire_ms` have passed and `then` is executed.
 
     It replaces the hold that the item has. `item`: None: the machine generates a name (NEW); `user`: the user that
-    asked for it, "" where no users are required.
+    asked for it, "" where no users are required. ITEM RELEASE, with `expire_ms` None: end the hold of the item.
 
-    Replies: Accepted; Stored, with the name of a new item; TooManyHolds.
+    Replies: Accepted; Stored, with the name of a new item; TooManyHolds; of RELEASE Finished, ItemNotHeld.
     """
 
     item: str | None
-    expire_ms: int
+    expire_ms: int | None
     then: HoldThen = HoldThen.CANCEL
     user: str = ""
 
 
-class ReleaseItem(Logged, tag=117, frozen=True):
-    """ITEM RELEASE: end the hold of the item. Replies: Finished, ItemNotHeld."""
-
-    item: str
-
-
 JobPut = Put | PutWith       # what puts jobs
-Atomic = JobPut | Done | Later | End | Touch | Move | Change | Delete | Kick | HoldItem | ReleaseItem
+Atomic = JobPut | Done | Later | End | Touch | Move | Change | Delete | Kick | HoldItem
 
 
 AwaitSelector = Selector | Number

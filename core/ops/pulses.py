@@ -18,27 +18,20 @@ class PulseChange(Logged, frozen=True):
     spread: bool | None = None          # grants are given one by one, at even distances; not with TOGETHER
 
 
-class CreatePulse(Logged, tag=53, frozen=True):
-    """PULSE CREATE. `pulses_max`: the limit on the number of pulses; None: no limit.
-
-    Replies: Accepted, PulseExists, TooManyPulses.
-    """
-
-    pulse: str
-    change: PulseChange
-    together: bool = False
-    pulses_max: int | None = None
-
-
 class ConfigurePulse(Logged, tag=54, frozen=True):
-    """PULSE CONFIG. A `rate` or `per_ms` restarts the pulse (spec/pulse 4.4).
+    """PULSE CONFIG; a `rate` or `per_ms` restarts the pulse (spec/pulse 4.4). PULSE CREATE, with `create`.
+
+    With `create` only: `together`; `pulses_max`: the limit on the number of pulses; None: no limit.
 
     Replies: Accepted, PulseNotFound, BadSetting (a `max_wait_ms` without TOGETHER, `spread` with it, a
-    rate of a queue's own pulse).
+    rate of a queue's own pulse); with `create` PulseExists, TooManyPulses.
     """
 
     pulse: str
     change: PulseChange
+    create: bool = False
+    together: bool = False
+    pulses_max: int | None = None
 
 
 class DeletePulse(Logged, tag=55, frozen=True):
@@ -89,4 +82,4 @@ class GiveResult(Logged, tag=59, frozen=True):
     sleep_ms: int = 0
 
 
-OnPulses = CreatePulse | ConfigurePulse | DeletePulse | SetPulse | TakeTurn | GiveResult
+OnPulses = ConfigurePulse | DeletePulse | SetPulse | TakeTurn | GiveResult

@@ -116,28 +116,21 @@ class QueueChange(Logged, frozen=True):
     group_order: bool | None = None     # a job of a group waits for those before it that are RUNNING
 
 
-class CreateQueue(Logged, tag=35, frozen=True):
-    """QUEUE CREATE. `session`: the queue is deleted when this session ends (BOUND).
-
-    Replies: Accepted; QueueExists (it has settings or an unfinished job), TooManyQueues, SessionNotFound; for `rate`
-    and `pulse` also BadSetting, PulseNotFound, TooManyPulses.
-    """
-
-    queue: str
-    change: QueueChange
-    session: int | None = None
-
-
 class ConfigureQueue(Logged, tag=36, frozen=True):
-    """QUEUE CONFIG with settings, also of a queue that has none yet.
+    """QUEUE CONFIG with settings, also of a queue that has none yet; QUEUE CREATE, with `create`.
+
+    `session`, with `create` only: the queue is deleted when this session ends (BOUND).
 
     Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs, another
     choice by groups would concern more than 10,000 of them, or GROUPORDER as many RUNNING jobs), TooManyQueues; for
-    `rate` and `pulse` as for CreateQueue.
+    `rate` and `pulse` also BadSetting, PulseNotFound, TooManyPulses; with `create` QueueExists (it has settings or an
+    unfinished job), SessionNotFound.
     """
 
     queue: str
     change: QueueChange
+    create: bool = False
+    session: int | None = None
 
 
 class DeleteQueue(Logged, tag=37, frozen=True):
@@ -239,32 +232,22 @@ class ConfigureFair(Logged, tag=50, frozen=True):
 
 
 class ConfigureGroup(Logged, tag=100, frozen=True):
-    """GROUP CONFIG with settings; None: unchanged. 0 removes a limit or a rate. Replies: Accepted, TooManyGroups."""
+    """GROUP CONFIG with settings, GROUP PAUSE and RESUME; None: unchanged. 0 removes a limit or a rate.
+
+    `paused`: hand out no jobs of the group, for `pause_ms` (None: until it is resumed), in place of any other pause;
+    False, which stands alone: end the pause, and the SLEEP of the group in all queues (spec/fair 7), at most a portion
+    of them.
+
+    Replies: Accepted, TooManyGroups; GroupNotFound, of a group that is to be resumed and is neither paused nor asleep.
+    """
 
     group: str
     limit: int | None = None        # RUNNING jobs of the group
     rate: int | None = None         # hand-outs of its jobs
     per_ms: int | None = None       # in this time; read with rate only
     weight: int | None = None       # its share is as many times greater
-
-
-class PauseGroup(Logged, tag=101, frozen=True):
-    """GROUP PAUSE: hand out no jobs of the group for `pause_ms` (None: until it is resumed).
-
-    Replaces any other pause of the group. Replies: Accepted, TooManyGroups.
-    """
-
-    group: str
-    pause_ms: int | None = None
-
-
-class ResumeGroup(Logged, tag=102, frozen=True):
-    """GROUP RESUME: end the pause of the group, and its SLEEP in all queues (spec/fair 7), at most a portion of them.
-
-    Replies: Accepted; GroupNotFound if it is neither paused nor asleep.
-    """
-
-    group: str
+    paused: bool | None = None
+    pause_ms: int | None = None     # read with paused only
 
 
 class DeleteGroup(Logged, tag=103, frozen=True):
@@ -274,6 +257,6 @@ class DeleteGroup(Logged, tag=103, frozen=True):
 
 
 OnQueues = (
-    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | MoveJobs | PauseQueue | Configure | ConfigureFair
+    ConfigureQueue | DeleteQueue | PurgeQueue | MoveJobs | PauseQueue | Configure | ConfigureFair
 )
-OnGroups = ConfigureGroup | PauseGroup | ResumeGroup | DeleteGroup
+OnGroups = ConfigureGroup | DeleteGroup

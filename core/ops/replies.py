@@ -74,7 +74,7 @@ class Empty(Struct, gc=False, frozen=True):
 
 
 class Finished(Struct, gc=False, frozen=True):
-    """Done: the job is removed. ReleaseItem: the hold is removed.
+    """Done: the job is removed. HoldItem: the hold is removed.
 
     `queue_done`: FINQ, `item_done`: FINI (spec/state-machine 5.2).
     """
@@ -110,7 +110,7 @@ class ItemCancelled(Struct, gc=False, frozen=True):
 
 
 class ItemNotHeld(Struct, gc=False, frozen=True):
-    """ReleaseItem: the item has no hold."""
+    """HoldItem: the item has no hold to end."""
 
 
 class TooManyHolds(Struct, gc=False, frozen=True):
@@ -148,7 +148,7 @@ class QueueNotFound(Struct, gc=False, frozen=True):
 
 
 class QueueExists(Struct, gc=False, frozen=True):
-    """CreateQueue: the queue exists already."""
+    """ConfigureQueue: the queue that was to be created exists."""
 
 
 class QueueNotEmpty(Struct, gc=False, frozen=True):
@@ -168,11 +168,11 @@ class DataTooLarge(Struct, gc=False, frozen=True):
 
 
 class TooManyQueues(Struct, gc=False, frozen=True):
-    """CreateQueue, ConfigureQueue, PauseQueue: no further queues may have settings; 503 Busy."""
+    """ConfigureQueue, PauseQueue: no further queues may have settings; 503 Busy."""
 
 
 class PulseExists(Struct, gc=False, frozen=True):
-    """CreatePulse: a pulse of this name exists already."""
+    """ConfigurePulse: the pulse that was to be created exists."""
 
 
 class PulseNotFound(Struct, gc=False, frozen=True):
@@ -188,7 +188,7 @@ class TooManyPulses(Struct, gc=False, frozen=True):
 
 
 class GroupNotFound(Struct, gc=False, frozen=True):
-    """ResumeGroup: it is neither paused nor asleep; DeleteGroup: it has no settings."""
+    """ConfigureGroup: it is neither paused nor asleep; DeleteGroup: it has no settings."""
 
 
 class TooManyGroups(Struct, gc=False, frozen=True):
@@ -257,7 +257,7 @@ class Aborted(Struct, gc=False, frozen=True):
 
 
 class Accepted(Struct, gc=False, frozen=True):
-    """Executed: Later, Return, Tick, Lead, the operations of CLONE, members (except AddLearner), sessions and users."""
+    """Executed: Later, Return, Tick, Lead, the operations of CLONE, members (except JOIN), sessions and users."""
 
 
 class NotFound(Struct, gc=False, frozen=True):
@@ -298,25 +298,25 @@ class NotYet(Struct, gc=False, frozen=True):
 
 
 class Joined(Struct, gc=False, frozen=True):
-    """AddLearner: the node is now the learner, with this server id."""
+    """ChangeMember: the node is now the learner, with this server id."""
 
     id: int
 
 
 class NodeExists(Struct, gc=False, frozen=True):
-    """AddLearner: the node is a member already."""
+    """ChangeMember: the node that was to join is a member."""
 
 
 class UnknownNode(Struct, gc=False, frozen=True):
-    """RemoveMember: the node is not a member."""
+    """ChangeMember: the node is not a member."""
 
 
 class LastNode(Struct, gc=False, frozen=True):
-    """RemoveMember: the node is the only voter."""
+    """ChangeMember: the node is the only voter."""
 
 
 class ChangeInProgress(Struct, gc=False, frozen=True):
-    """AddLearner, PromoteLearner, RemoveMember: another change came first, or is still in progress."""
+    """ChangeMember: another change came first, or is still in progress."""
 
 
 class SessionOpened(Struct, gc=False, frozen=True):

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from sockpq import Client, SockpqError
 
 from devcluster.cluster import LocalCluster
-from sockpqd.core import CreateQueue, End, Get, How, Put, QueueChange
+from sockpqd.core import ConfigureQueue, End, Get, How, Put, QueueChange
 from sockpqd.gateway.dashboard import site
 from sockpqd.gateway.dashboard.pages.parts.view import Redirect
 from tests.browser.many import BATCH, QUEUES, RECORDS, fill, records_queue
@@ -81,7 +81,7 @@ def leave_records(found: Site) -> None:
         apply([Put(queue_name(number), number % 3, b"a body of some length")
                for number in range(first, first + BATCH)])
     settings = QueueChange(retain_ms=86_400_000, retain_max=RECORDS, retain_bytes=1 << 30, numbered=True)
-    apply([CreateQueue("records", settings)])
+    apply([ConfigureQueue("records", settings, create=True)])
     for _ in range(0, RECORDS, BATCH):
         first = machine.next_id
         apply([Put("records", 0, b"done")] * BATCH + [Get(("records",))] * BATCH

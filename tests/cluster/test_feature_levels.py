@@ -15,7 +15,7 @@ from sockpqd.cluster.exit_codes import restart_cures
 from sockpqd.cluster.leader import proposer
 from sockpqd.cluster.leader.feature_level import FeatureLevel
 from sockpqd.cluster.wire.messages import WIRE_FORMAT, Hello, Info, encode, incompatible
-from sockpqd.core import Accepted, AddLearner, NotFound, NotYet, Put, RaiseLevel, Stored, Touch
+from sockpqd.core import Accepted, ChangeMember, MemberChange, NotFound, NotYet, Put, RaiseLevel, Stored, Touch
 from sockpqd.core.handlers import dispatch
 from sockpqd.core.levels import FIELD_LEVELS
 from sockpqd.core.ops import entry
@@ -139,7 +139,9 @@ def test_what_was_told_before_the_connection_was_lost_does_not_count() -> None:
 def test_a_learner_counts() -> None:
     world = cluster(1, 2, 2, 1, spares=1)
     outcome = Outcome()
-    world.leader().up.leadership.propose_alone(AddLearner("n4", "127.0.0.1:4", "127.0.0.1:104"), outcome)
+    world.leader().up.leadership.propose_alone(
+        ChangeMember("n4", MemberChange.JOIN, peer="127.0.0.1:4", client="127.0.0.1:104"), outcome,
+    )
     world.run_until(lambda: outcome.state == "applied")
     upgrade(world, "n1")
     world.run(2)

@@ -11,7 +11,7 @@ from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.limits import CHOKE_BYTES
 from sockpqd.cluster.raft import elections, pysyncobj_adapter
 from sockpqd.cluster.wire.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
-from sockpqd.core import Accepted, Put, RemoveMember
+from sockpqd.core import Accepted, ChangeMember, MemberChange, Put
 from tests.cluster.helpers.faulty_disk import FaultyDisk
 from tests.cluster.helpers.memory_disk import MemoryDisk
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
@@ -264,7 +264,7 @@ def test_who_was_told_that_a_node_is_superfluous_is_right_also_after_a_power_los
     world.put_now(b"kept")
     leader, gone = world.leader(), world.followers()[0]
     outcome = Outcome()
-    leader.up.leadership.propose_alone(RemoveMember(gone.name, 0), outcome)
+    leader.up.leadership.propose_alone(ChangeMember(gone.name, MemberChange.REMOVE, 0), outcome)
     world.run_until(lambda: outcome.state != "open")
     assert outcome.reply == Accepted()
     world.kill(gone.name)
@@ -282,7 +282,7 @@ def test_a_removed_leader_that_knows_more_than_the_rest_helps_it_once_more() -> 
     world.filter = lambda source, target, message: not (
         isinstance(message, Append) and any(b"more" in entry[0] for entry in message.entries))
     outcome = Outcome()
-    gone.up.leadership.propose_alone(RemoveMember(gone.name, 0), outcome)
+    gone.up.leadership.propose_alone(ChangeMember(gone.name, MemberChange.REMOVE, 0), outcome)
     gone.up.leadership.propose_alone(Put("q", 0, b"more"), Outcome())
     world.run_until(lambda: outcome.state != "open")
     assert outcome.reply == Accepted()

@@ -10,14 +10,14 @@ from sockpqd.cluster.leader import membership
 from sockpqd.cluster.wire.messages import Append, Message, PreVote, RequestVote, TimeoutNow
 from sockpqd.core import (
     Accepted,
-    AddLearner,
     ChangeInProgress,
+    ChangeMember,
     Joined,
     LastNode,
+    MemberChange,
     NodeExists,
     Operation,
     Put,
-    RemoveMember,
     Reply,
     UnknownNode,
 )
@@ -42,11 +42,11 @@ def done(world: SmallCluster, operation: Operation) -> Reply:
 
 def add(world: SmallCluster, name: str) -> Reply:
     member = next(member for member in world.members if member.name == name)
-    return done(world, AddLearner(name, member.peer, member.client))
+    return done(world, ChangeMember(name, MemberChange.JOIN, peer=member.peer, client=member.client))
 
 
 def remove(world: SmallCluster, name: str) -> Reply:
-    return done(world, RemoveMember(name, world.leader().machine.membership.configuration))
+    return done(world, ChangeMember(name, MemberChange.REMOVE, world.leader().machine.membership.configuration))
 
 
 def voters(node: SmallNode) -> list[str]:
@@ -191,7 +191,7 @@ def test_a_removed_leader_that_nobody_relieves_decides_nothing_more() -> None:
     world = SmallCluster(3)
     gone = world.leader()
     world.filter = lambda source, target, message: not isinstance(message, TimeoutNow)
-    outcome = ask(world, RemoveMember(gone.name, gone.machine.membership.configuration))
+    outcome = ask(world, ChangeMember(gone.name, MemberChange.REMOVE, gone.machine.membership.configuration))
     world.run(0.5)
     assert outcome.reply == Accepted()
     assert gone.up.replica.is_leader
@@ -208,8 +208,8 @@ def test_two_removals_at_once_are_one() -> None:
     leader = world.leader()
     configuration = leader.machine.membership.configuration
     others = [node.name for node in world.followers()]
-    first = ask(world, RemoveMember(others[0], configuration))
-    second = ask(world, RemoveMember(others[1], configuration))
+    first = ask(world, ChangeMember(others[0], MemberChange.REMOVE, configuration))
+    second = ask(world, ChangeMember(others[1], MemberChange.REMOVE, configuration))
     world.run_until(lambda: second.state != "open")
     assert (first.reply, second.reply) == (Accepted(), ChangeInProgress())
 
@@ -283,7 +283,7 @@ def test_a_change_that_was_not_committed_is_forgotten() -> None:
     old = world.leader()
     kept = world.followers()[0].name
     world.filter = lambda source, target, message: source != old.name or not isinstance(message, Append)
-    outcome = ask(world, RemoveMember(kept, old.machine.membership.configuration))
+    outcome = ask(world, ChangeMember(kept, MemberChange.REMOVE, old.machine.membership.configuration))
     world.turn(old.name)
     world.filter = lambda source, target, message: True
     world.cut(old.name, " ".join(name for name in world.nodes if name != old.name))
@@ -308,7 +308,7 @@ def test_who_has_a_later_change_in_its_log_has_applied_the_one_before() -> None:
     remove(world, others[0])
     changed = world.leader().machine.index
     world.filter = watch
-    done(world, AddLearner("n9", "h:1", "h:2"))
+    done(world, ChangeMember("n9", MemberChange.JOIN, peer="h:1", client="h:2"))
     assert seen
     assert all(seen)
 

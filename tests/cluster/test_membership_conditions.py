@@ -11,7 +11,7 @@ from sockpqd.cluster.leader.membership import Members, Promotion
 from sockpqd.cluster.raft.peer import Peer
 from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode
 from sockpqd.cluster.settings import Member
-from sockpqd.core import Address, Membership, PromoteLearner
+from sockpqd.core import Address, ChangeMember, MemberChange, Membership
 
 TERM = 7
 ROUND_S = 0.5                   # a binary fraction: exactly then
@@ -50,7 +50,7 @@ class TestPromotion:
         assert leader.tick()
         leader.tick()
         leader.tick()
-        assert leader.proposed == [PromoteLearner("new", 3)]
+        assert leader.proposed == [ChangeMember("new", MemberChange.PROMOTE, 3)]
 
     @pytest.mark.parametrize("outcome", ["applied", "refused", "unknown"])
     def test_once_more_after_an_outcome(self, outcome: str, leader: Leader) -> None:

@@ -14,7 +14,6 @@ from sockpqd.core import (
     CloseSession,
     Configure,
     ConfigureQueue,
-    CreateQueue,
     DataTooLarge,
     DeleteQueue,
     Done,
@@ -297,7 +296,7 @@ def test_purge_spares_what_was_put_after_it_began(machine: Machine) -> None:
 
 
 def test_deleted_queue_takes_its_running_jobs_along(machine: Machine) -> None:
-    ask(machine, CreateQueue("q", QueueChange()), Put("q", 0, b""), Put("q", 0, b""), GET)
+    ask(machine, ConfigureQueue("q", QueueChange(), create=True), Put("q", 0, b""), Put("q", 0, b""), GET)
     assert ask(machine, DeleteQueue("q", False), DeleteQueue("q", True), Done(1), DeleteQueue("q", True)) == [
         QueueNotEmpty(), Accepted(), NotFound(), QueueNotFound(),
     ]
@@ -424,7 +423,7 @@ def test_asking_for_a_queue_by_name_uses_it(machine: Machine, get: Get | GetWith
 
 def test_bound_queue_ends_with_its_session_and_needs_one(machine: Machine) -> None:
     ask(machine, OpenSession(7, 1000), now_ms=0)
-    create = CreateQueue("q", QueueChange(), 1)
+    create = ConfigureQueue("q", QueueChange(), create=True, session=1)
     assert ask(machine, create, create) == [Accepted(), QueueExists()]
     ask(machine, *[Put("q", 0, b"")] * 1500, GET)
     run(machine, Tick(), now_ms=1020)
@@ -433,7 +432,7 @@ def test_bound_queue_ends_with_its_session_and_needs_one(machine: Machine) -> No
     assert (machine.counts("q"), machine.session_count) == (None, 0)
     assert ask(machine, create) == [SessionNotFound()]
     ask(machine, OpenSession(7, 1000))
-    create = CreateQueue("q", QueueChange(), 2)
+    create = ConfigureQueue("q", QueueChange(), create=True, session=2)
     assert ask(machine, create, CloseSession(2, False)) == [Accepted(), Accepted()]
     assert machine.counts("q") is None
 
@@ -498,7 +497,7 @@ def test_a_batch_puts_no_more_than_ten_thousand_jobs_into_several_queues(machine
 
 def test_a_binding_makes_its_queue_exist_and_goes_with_it(machine: Machine) -> None:
     ask(machine, BindQueue("t", "q"), BindQueue("t", "q", "a"), BindQueue("t", "r"))
-    assert ask(machine, CreateQueue("q", QueueChange())) == [QueueExists()]
+    assert ask(machine, ConfigureQueue("q", QueueChange(), create=True)) == [QueueExists()]
     assert (machine.total(None).queues, machine.queue_names("")) == (2, ["q", "r"])
     assert ask(machine, DeleteQueue("q", False)) == [Accepted()]
     assert {topic: list(bound) for topic, bound in machine.topics.items()} == {"t": [("r", None)]}

@@ -8,16 +8,14 @@ import pytest
 
 from sockpqd.core import (
     ConfigureGroup,
-    CreateQueue,
+    ConfigureQueue,
     Done,
     Get,
     GetWith,
     Handed,
-    PauseGroup,
     PauseQueue,
     Policy,
     QueueChange,
-    ResumeGroup,
     Sched,
 )
 from sockpqd.core.fair import choice
@@ -32,7 +30,7 @@ def test_both_ways_find_the_same_places(seed: int) -> None:
     cluster = Cluster(Sched.FAIR)
     groups = [f"g{number}" for number in range(draw.choice((4, 12, 40)))]
     for name in QUEUES:
-        cluster.do(CreateQueue(name, QueueChange(sched=draw.choice((Sched.FAIR, Sched.GROUPS)))))
+        cluster.do(ConfigureQueue(name, QueueChange(sched=draw.choice((Sched.FAIR, Sched.GROUPS))), create=True))
     compared = 0
     for _ in range(400):
         cluster.now_ms += draw.choice((0, 10, 500))
@@ -47,7 +45,8 @@ def test_both_ways_find_the_same_places(seed: int) -> None:
                 cluster.do(Done(reply.id))
         else:
             cluster.do(draw.choice((
-                PauseGroup(group), PauseGroup(group), ResumeGroup(group), PauseQueue(queue, True, True),
+                ConfigureGroup(group, paused=True), ConfigureGroup(group, paused=True),
+                ConfigureGroup(group, paused=False), PauseQueue(queue, True, True),
                 PauseQueue(queue, False, False), ConfigureGroup(group, limit=draw.choice((0, 1))),
             )))
         state = cluster.machine._state
@@ -65,9 +64,11 @@ def test_both_ways_find_the_same_places(seed: int) -> None:
 def test_a_get_of_many_queues_looks_at_the_few_groups_that_can_give(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(Sched.FAIR)
     for number, name in enumerate(QUEUES):
-        cluster.do(CreateQueue(name, QueueChange(sched=Sched.FAIR)), PauseGroup(f"g{number}"))
+        cluster.do(
+            ConfigureQueue(name, QueueChange(sched=Sched.FAIR), create=True), ConfigureGroup(f"g{number}", paused=True),
+        )
         cluster.put(f"g{number}", queue=name)
-    cluster.do(ResumeGroup("g7"))
+    cluster.do(ConfigureGroup("g7", paused=False))
     monkeypatch.setattr(choice, "places_by_queue", None)
     assert cluster.get(GetWith(Get(QUEUES), policy=Policy.FAIR)) == (1, "g7")
     assert cluster.get(GetWith(Get(QUEUES), policy=Policy.FAIR)) is None

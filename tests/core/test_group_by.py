@@ -13,7 +13,6 @@ from sockpqd.core import (
     Change,
     ConfigureGroup,
     ConfigureQueue,
-    CreateQueue,
     Done,
     Get,
     GetWith,
@@ -79,7 +78,7 @@ def by(request: pytest.FixtureRequest) -> str:
 def cluster(by: str) -> Cluster:
     """With queues p, which is plain, and q, which decides the groups of its jobs."""
     cluster = Cluster(queue="settings")
-    cluster.do(CreateQueue("q", BY[by]))
+    cluster.do(ConfigureQueue("q", BY[by], create=True))
     cluster.restarts = True
     return cluster
 
@@ -174,7 +173,7 @@ def test_the_setting_needs_a_choice_by_groups(cluster: Cluster) -> None:
 
 def test_the_log_needs_users_while_a_queue_groups_by_them(cluster: Cluster, by: str) -> None:
     assert cluster.machine.groups_by_user == (by == "USER")
-    cluster.do(ConfigureQueue("q", QueueChange(group_by=GroupBy.USER)), CreateQueue("r", BY["USER"]))
+    cluster.do(ConfigureQueue("q", QueueChange(group_by=GroupBy.USER)), ConfigureQueue("r", BY["USER"], create=True))
     cluster.do(ConfigureQueue("q", QueueChange(group_by=GroupBy.ITEM)))
     assert cluster.machine.groups_by_user
     cluster.do(ConfigureQueue("r", QueueChange(group_by=GroupBy.PUT)))

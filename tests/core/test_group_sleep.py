@@ -7,8 +7,8 @@ import pytest
 from sockpqd.core import (
     Accepted,
     Batch,
+    ConfigureGroup,
     ConfigureQueue,
-    CreateQueue,
     Done,
     End,
     Feedback,
@@ -16,10 +16,8 @@ from sockpqd.core import (
     GroupNotFound,
     How,
     Operation,
-    PauseGroup,
     PutWith,
     QueueChange,
-    ResumeGroup,
     Sched,
     Tick,
 )
@@ -80,10 +78,10 @@ def test_a_shorter_one_ends_none_and_a_longer_one_goes_on(cluster: Cluster) -> N
 
 def test_it_neither_ends_nor_shortens_a_pause_of_the_group(cluster: Cluster) -> None:
     end = ended(cluster, 1000)
-    cluster.do(PauseGroup("a"), end)
+    cluster.do(ConfigureGroup("a", paused=True), end)
     cluster.now_ms += 1000
     assert cluster.groups() == "b"
-    cluster.do(ResumeGroup("a"))
+    cluster.do(ConfigureGroup("a", paused=False))
     assert cluster.groups() == "aa"
 
 
@@ -154,45 +152,45 @@ def test_no_more_groups_of_a_queue_sleep_than_its_settings_can_follow(
 
 
 def test_resume_ends_it_in_all_queues(cluster: Cluster) -> None:
-    cluster.do(CreateQueue("r", QueueChange(sched=Sched.GROUPS)))
+    cluster.do(ConfigureQueue("r", QueueChange(sched=Sched.GROUPS), create=True))
     cluster.put("a", queue="r")
     end = ended(cluster, 5000)
     job = cluster.get(Get(("r",)))
     assert job is not None
-    cluster.do(end, End(job[0], How.LATER, feedback=Feedback.SLEEP, sleep_ms=5000), PauseGroup("a"))
-    assert cluster.do(ResumeGroup("a")) == [Accepted()]
+    cluster.do(end, End(job[0], How.LATER, feedback=Feedback.SLEEP, sleep_ms=5000), ConfigureGroup("a", paused=True))
+    assert cluster.do(ConfigureGroup("a", paused=False)) == [Accepted()]
     assert {"q", "r"} <= cluster.effects.reopened.keys()
     assert cluster.groups() == "aab"
     assert cluster.groups(Get(("r",))) == "a"
-    assert cluster.do(ResumeGroup("a")) == [GroupNotFound()]
+    assert cluster.do(ConfigureGroup("a", paused=False)) == [GroupNotFound()]
 
 
 def test_resume_ends_a_sleep_without_a_pause_and_no_rate(cluster: Cluster) -> None:
     cluster.do(ConfigureQueue("q", QueueChange(group_rate=2, group_per_ms=1000)))
     cluster.do(ended(cluster, 5000))
-    assert cluster.do(ResumeGroup("a")) == [Accepted()]
+    assert cluster.do(ConfigureGroup("a", paused=False)) == [Accepted()]
     assert cluster.groups() == "ab"                     # the other one is held back by the rate
     cluster.now_ms += 1100
     assert cluster.groups() == "a"
-    assert cluster.do(ResumeGroup("a")) == [GroupNotFound()]
+    assert cluster.do(ConfigureGroup("a", paused=False)) == [GroupNotFound()]
 
 
 def test_a_sleep_that_is_over_is_not_ended(cluster: Cluster) -> None:
     cluster.do(ended(cluster, 1000))
     cluster.now_ms += 1000
-    assert cluster.do(ResumeGroup("a")) == [GroupNotFound()]
+    assert cluster.do(ConfigureGroup("a", paused=False)) == [GroupNotFound()]
 
 
 def test_resume_ends_a_portion_the_first_queues_by_name(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("z", "r", "s")
     for name in names:
-        cluster.do(CreateQueue(name, QueueChange(sched=Sched.GROUPS)))
+        cluster.do(ConfigureQueue(name, QueueChange(sched=Sched.GROUPS), create=True))
         cluster.put("a", queue=name)
         job = cluster.get(Get((name,)))
         assert job is not None
         cluster.do(End(job[0], How.LATER, feedback=Feedback.SLEEP, sleep_ms=5000))
     monkeypatch.setattr(core_limits, "PORTION_MAX", 2)
-    assert cluster.do(ResumeGroup("a")) == [Accepted()]
+    assert cluster.do(ConfigureGroup("a", paused=False)) == [Accepted()]
     assert [cluster.groups(Get((name,))) for name in names] == ["", "a", "a"]
-    assert cluster.do(ResumeGroup("a")) == [Accepted()]
+    assert cluster.do(ConfigureGroup("a", paused=False)) == [Accepted()]
     assert cluster.groups(Get(("z",))) == "a"

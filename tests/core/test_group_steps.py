@@ -11,14 +11,13 @@ import pytest
 
 from sockpqd.core import (
     ConfigureGroup,
-    CreateQueue,
+    ConfigureQueue,
     Done,
     Get,
     GetWith,
     Handed,
     Machine,
     Operation,
-    PauseGroup,
     Policy,
     Put,
     PutWith,
@@ -53,7 +52,7 @@ def groups_with_settings(count: int) -> Machine:
     """This many groups with a LIMIT, each with a job."""
     machine = Machine()
     execute(machine, [ConfigureGroup(f"g{number}", limit=1) for number in range(count)])
-    execute(machine, [CreateQueue("q", QueueChange(sched=Sched.GROUPS))])
+    execute(machine, [ConfigureQueue("q", QueueChange(sched=Sched.GROUPS), create=True)])
     execute(machine, [put(f"g{number}") for number in range(count)])
     return machine
 
@@ -61,7 +60,7 @@ def groups_with_settings(count: int) -> Machine:
 def groups_in_order(count: int) -> Machine:
     """This many groups with two jobs, in a queue with GROUPORDER."""
     machine = Machine()
-    execute(machine, [CreateQueue("q", QueueChange(sched=Sched.GROUPS, group_order=True))])
+    execute(machine, [ConfigureQueue("q", QueueChange(sched=Sched.GROUPS, group_order=True), create=True)])
     execute(machine, [put(f"g{number}") for number in range(count)] * 2)
     return machine
 
@@ -69,7 +68,10 @@ def groups_in_order(count: int) -> Machine:
 def jobs_of_a_paused_group(count: int) -> Machine:
     """This many jobs of a paused group before another group's."""
     machine = Machine()
-    execute(machine, [CreateQueue("q", QueueChange(sched=Sched.GROUPS)), PauseGroup("held")])
+    execute(
+        machine,
+        [ConfigureQueue("q", QueueChange(sched=Sched.GROUPS), create=True), ConfigureGroup("held", paused=True)],
+    )
     execute(machine, [*[put("held")] * count, *[put("other")] * 100])
     return machine
 
@@ -78,7 +80,7 @@ def one_group_in_many_queues(count: int) -> Machine:
     """A group with LIMIT 1 that has a job in each of this many queues."""
     machine = Machine()
     names = [f"q{number}" for number in range(count)]
-    execute(machine, [CreateQueue(name, QueueChange(sched=Sched.FAIR)) for name in names])
+    execute(machine, [ConfigureQueue(name, QueueChange(sched=Sched.FAIR), create=True) for name in names])
     execute(machine, [ConfigureGroup("g", limit=1), *[put("g", name) for name in names]])
     return machine
 

@@ -11,7 +11,6 @@ from sockpqd.core import (
     BadSetting,
     ConfigureGroup,
     ConfigureQueue,
-    CreateQueue,
     DeleteGroup,
     Done,
     Empty,
@@ -25,7 +24,6 @@ from sockpqd.core import (
     Later,
     Machine,
     Operation,
-    PauseGroup,
     PauseQueue,
     Policy,
     Put,
@@ -33,7 +31,6 @@ from sockpqd.core import (
     QueueChange,
     QueueNotEmpty,
     Reply,
-    ResumeGroup,
     Return,
     Sched,
     Tick,
@@ -54,7 +51,7 @@ class Cluster:
         self.machine = Machine()
         self.now_ms = 1_000_000
         self.restarts = False
-        self.do(CreateQueue(queue, QueueChange(sched=sched)))
+        self.do(ConfigureQueue(queue, QueueChange(sched=sched), create=True))
 
     def do(self, *operations: Operation) -> list[Reply]:
         """Execute one entry."""
@@ -210,16 +207,18 @@ def test_group_limit_counts_in_the_queue_alone() -> None:
 def test_a_paused_group_is_passed_over_until_it_is_resumed(cluster: Cluster) -> None:
     cluster.put("a", 2)
     cluster.put("b")
-    assert cluster.do(PauseGroup("a")) == [Accepted()]
+    assert cluster.do(ConfigureGroup("a", paused=True)) == [Accepted()]
     assert cluster.groups() == "b"
-    assert cluster.do(ResumeGroup("a")) == [Accepted()]
+    assert cluster.do(ConfigureGroup("a", paused=False)) == [Accepted()]
     assert cluster.groups() == "aa"
-    assert cluster.do(ResumeGroup("a"), ResumeGroup("unknown")) == [GroupNotFound()] * 2
+    assert cluster.do(
+        ConfigureGroup("a", paused=False), ConfigureGroup("unknown", paused=False),
+    ) == [GroupNotFound()] * 2
 
 
 def test_a_pause_ends_by_itself(cluster: Cluster) -> None:
     cluster.put("a")
-    cluster.do(PauseGroup("a", 500))
+    cluster.do(ConfigureGroup("a", paused=True, pause_ms=500))
     assert cluster.machine.next_due_ms() is not None
     cluster.now_ms += 499
     assert cluster.groups() == ""
@@ -232,15 +231,15 @@ def test_a_pause_ends_by_itself(cluster: Cluster) -> None:
 
 def test_a_new_pause_takes_the_place_of_the_old_one(cluster: Cluster) -> None:
     cluster.put("a")
-    cluster.do(PauseGroup("a", 500))
-    cluster.do(PauseGroup("a"))
+    cluster.do(ConfigureGroup("a", paused=True, pause_ms=500))
+    cluster.do(ConfigureGroup("a", paused=True))
     cluster.now_ms += 10_000
     assert cluster.groups() == ""
 
 
 def test_delete_forgets_settings_and_pause(cluster: Cluster) -> None:
     cluster.put("a", 2)
-    cluster.do(ConfigureGroup("a", limit=1), PauseGroup("a"))
+    cluster.do(ConfigureGroup("a", limit=1), ConfigureGroup("a", paused=True))
     assert cluster.do(DeleteGroup("a"), DeleteGroup("a")) == [Accepted(), GroupNotFound()]
     assert cluster.groups() == "aa"
 
@@ -308,7 +307,9 @@ def test_settings_of_groups_want_a_queue_that_chooses_by_groups() -> None:
 def test_so_many_groups_have_settings(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core_limits, "GROUPS_MAX", 2)
     assert cluster.do(*[ConfigureGroup(name, limit=1) for name in "abac"])[-1] == TooManyGroups()
-    assert cluster.do(PauseGroup("c"), DeleteGroup("a"), PauseGroup("c")) == [TooManyGroups(), Accepted(), Accepted()]
+    assert cluster.do(
+        ConfigureGroup("c", paused=True), DeleteGroup("a"), ConfigureGroup("c", paused=True),
+    ) == [TooManyGroups(), Accepted(), Accepted()]
 
 
 def test_too_many_groups_to_list_again_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +334,7 @@ def test_groups_that_are_listed_have_settings_or_jobs_elsewhere(cluster: Cluster
 
 def test_other_queues_are_chosen_instead_of_one_whose_groups_are_closed(cluster: Cluster) -> None:
     cluster.put("a")
-    cluster.do(PauseGroup("a"), Put("other", 0, b"o"), Put("other", 0, b"o"))
+    cluster.do(ConfigureGroup("a", paused=True), Put("other", 0, b"o"), Put("other", 0, b"o"))
     for policy in (Policy.RANDOM, Policy.ORDER, Policy.PRIORITY, Policy.OLDEST, Policy.RR, Policy.WEIGHT):
         for queues in (None, ("q", "other")):
             job = cluster.get(GetWith(Get(queues), policy=policy))
@@ -347,10 +348,13 @@ def test_other_queues_are_chosen_instead_of_one_whose_groups_are_closed(cluster:
 
 
 def test_an_entry_executes_only_a_few_commands_that_leave_out_very_many_queues(cluster: Cluster) -> None:
-    cluster.do(PauseGroup("tenant"))
+    cluster.do(ConfigureGroup("tenant", paused=True))
     for number in range(core_limits.CLOSED_QUEUES_MAX):
         queue = f"closed{number}"
-        cluster.do(CreateQueue(queue, QueueChange(sched=Sched.GROUPS)), PutWith(Put(queue, 0, b""), group="tenant"))
+        cluster.do(
+            ConfigureQueue(queue, QueueChange(sched=Sched.GROUPS), create=True),
+            PutWith(Put(queue, 0, b""), group="tenant"),
+        )
     cluster.do(*[Put("open", -1, b"")] * 100)
     asked = [GetWith(Get(None), policy=Policy.PRIORITY)] * 100
     assert 1 < len(cluster.do(*asked)) < 8, "each looks at as much as thousands of names"
@@ -363,7 +367,7 @@ def test_an_entry_executes_only_a_few_commands_that_leave_out_very_many_queues(c
 def test_an_item_gives_the_first_job_of_an_open_group(cluster: Cluster) -> None:
     for group in "ab":
         cluster.do(PutWith(Put("q", 0, group.encode(), item="i"), group=group))
-    cluster.do(PauseGroup("a"))
+    cluster.do(ConfigureGroup("a", paused=True))
     assert cluster.machine.ready_of_item("q", "i") > 0
     assert cluster.get(Get(("q",), item="i")) == (1, "b")
     assert cluster.get(Get(("q",), item="i")) is None
@@ -373,7 +377,10 @@ def test_an_item_gives_the_first_job_of_an_open_group(cluster: Cluster) -> None:
 @pytest.mark.parametrize("groups", [3, 40])
 def test_ready_is_what_the_open_groups_may_give(groups: int) -> None:
     cluster = Cluster()
-    cluster.do(ConfigureQueue("q", QueueChange(group_limit=2)), ConfigureGroup("g1", limit=1), PauseGroup("g2"))
+    cluster.do(
+        ConfigureQueue("q", QueueChange(group_limit=2)), ConfigureGroup("g1", limit=1),
+        ConfigureGroup("g2", paused=True),
+    )
     for number in range(groups):
         cluster.put(f"g{number}", 3)
     assert cluster.machine.ready("q") == 2 * (groups - 2) + 1
@@ -436,10 +443,10 @@ def test_no_group_ever_exceeds_its_limit_or_rate(sched: Sched, seed: int) -> Non
                 waiting[running.pop(number)] += 1
         elif step < 0.9:
             if name in paused:
-                cluster.do(ResumeGroup(name))
+                cluster.do(ConfigureGroup(name, paused=False))
                 paused.discard(name)
             else:
-                cluster.do(PauseGroup(name))
+                cluster.do(ConfigureGroup(name, paused=True))
                 paused.add(name)
         elif step < 0.95:
             cluster.do(PauseQueue("q", incoming=False, outgoing=True, pause_ms=0))

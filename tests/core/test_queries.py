@@ -10,7 +10,6 @@ from sockpqd.core import (
     Batch,
     Change,
     ConfigureQueue,
-    CreateQueue,
     Delete,
     DeleteQueue,
     Done,
@@ -58,7 +57,10 @@ def age_ms(machine: Machine, queue: str = "q", now_ms: int | None = None) -> int
 
 def test_each_event_is_counted_where_it_happens() -> None:
     machine = Machine()
-    run(machine, CreateQueue("q", QueueChange(tries=2)), *[Put("q", 0, b"%d" % number) for number in range(6)])
+    run(
+        machine, ConfigureQueue("q", QueueChange(tries=2), create=True),
+        *[Put("q", 0, b"%d" % number) for number in range(6)]
+    )
     run(machine, PutWith(Put("q", 0, b"fades"), ttl_ms=50), *[Get(("q",), 30, Then.LATER)] * 6)
     assert past(machine) == (7, 6, 0, 0, 0, 0, 0)
     run(machine, Done(1), Later(2), End(3, How.BURY), Move(4, "r"), Return(5), Done(99))
@@ -76,7 +78,7 @@ def test_each_event_is_counted_where_it_happens() -> None:
 
 def test_a_queue_with_settings_keeps_its_past_and_one_without_begins_anew() -> None:
     machine = Machine()
-    run(machine, CreateQueue("kept", QueueChange()))
+    run(machine, ConfigureQueue("kept", QueueChange(), create=True))
     for queue in ("kept", "q"):
         for number in (1, 2):
             run(machine, Put(queue, 0, b""), Get((queue,)))
@@ -94,7 +96,10 @@ def test_a_queue_with_settings_keeps_its_past_and_one_without_begins_anew() -> N
 
 def test_what_is_taken_back_was_not_counted() -> None:
     machine = Machine()
-    run(machine, CreateQueue("s", QueueChange(tries=1)), *[Put(queue, 0, b"") for queue in "qsqs"], *[Get(None)] * 4)
+    run(
+        machine, ConfigureQueue("s", QueueChange(tries=1), create=True), *[Put(queue, 0, b"") for queue in "qsqs"],
+        *[Get(None)] * 4
+    )
     before = {queue: past(machine, queue) for queue in ("q", "s", "s_dead", "new")}
     state = snapshot_of(machine)
     steps = (Done(1), Put("new", 0, b""), Later(2), Move(3, "s"), End(4, How.BURY), Put("q", 0, b""), Put("s", 0, b""))
@@ -133,7 +138,10 @@ def test_so_has_one_that_ends_by_the_removal_of_a_waiting_job(when: Due | None) 
 
 def test_a_configured_queue_is_there_without_a_job() -> None:
     machine = Machine()
-    run(machine, CreateQueue("q", QueueChange()), CreateQueue("p", QueueChange()), Put("p", 0, b""), Put("r", 0, b""))
+    run(
+        machine, ConfigureQueue("q", QueueChange(), create=True), ConfigureQueue("p", QueueChange(), create=True),
+        Put("p", 0, b""), Put("r", 0, b""),
+    )
     assert machine.total("q") == JobTotals(1, 0, 0, 0)
     assert machine.total(None) == JobTotals(3, 2, 2, 0)
     assert machine.total("none") == JobTotals(0, 0, 0, 0)

@@ -14,7 +14,7 @@ SEEN_MIN = {        # how often each of these happens in all runs together, at l
         # consequences of faults
         "crashes between two steps", "stopped by its disk", "damaged nodes that rejoined", "errors survived", "clones",
         "twins refused", "older copies found", "levels raised", "starts with pages of before",
-        "lost", "AddLearner Joined", "RemoveMember Accepted", "transfer done", "SwitchService Accepted",
+        "lost", "ChangeMember Joined", "ChangeMember Accepted", "transfer done", "SwitchService Accepted",
     ), 1),
     **dict.fromkeys((
         # sessions

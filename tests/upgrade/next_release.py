@@ -42,14 +42,14 @@ PRODUCT: dict[str, dict[str, str]] = {
             '    if not expired and not options.quiet:\n        state.events.tell("LATER"',
     },
     "sockpqd.core.handlers.queues": {
-        "\ndef create_queue(":
+        "\ndef configure_queue(":
             "\ndef poke(state, operation, seed):\n    state.poked += 1\n    return replies.ACCEPTED\n"
-            "\n\ndef create_queue(",
+            "\n\ndef configure_queue(",
     },
     "sockpqd.core.handlers.table": {
-        "    queue_ops.CreateQueue:":
+        "    queue_ops.ConfigureQueue:":
             "    queue_ops.Poke: Handler(queues.poke, cost.on_queue, in_request=True, level=3),\n"
-            "    queue_ops.CreateQueue:",
+            "    queue_ops.ConfigureQueue:",
     },
     "sockpqd.core.state": {
         '        "put_item",\n': '        "poked",\n        "put_item",\n',

@@ -7,14 +7,30 @@ same entry or before, so that two administrators cannot remove one node too many
 from __future__ import annotations
 
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
-from sockpqd.core.ops.cluster import AddLearner, Address, PromoteLearner, RemoveMember
+from sockpqd.core.ops.cluster import Address, ChangeMember, MemberChange
 from sockpqd.core.ops.replies import ACCEPTED, ChangeInProgress, Joined, LastNode, NodeExists, Reply, UnknownNode
 from sockpqd.core.state import State
 
 CHANGE_IN_PROGRESS = ChangeInProgress()
 
 
-def add_learner(state: State, operation: AddLearner, seed: int) -> Reply:
+def change_member(state: State, operation: ChangeMember, seed: int) -> Reply:
+    """Make one step of a change of the members."""
+    match operation.change:
+        case MemberChange.JOIN:
+            return _join(state, operation)
+        case MemberChange.PROMOTE:
+            return _promote(state, operation)
+        case MemberChange.REMOVE:
+            return _remove(state, operation)
+
+
+def change_cost(operation: ChangeMember) -> Cost:
+    """Return the bytes and work of a ChangeMember."""
+    return BASE_BYTES + of_names(operation.node, operation.peer, operation.client), JOB
+
+
+def _join(state: State, operation: ChangeMember) -> Reply:
     """Add a node as the learner, with the next server id."""
     membership = state.membership
     if operation.node in membership.addresses:
@@ -25,12 +41,7 @@ def add_learner(state: State, operation: AddLearner, seed: int) -> Reply:
     return Joined(state.servers.renew(operation.node))
 
 
-def add_cost(operation: AddLearner) -> Cost:
-    """Return the bytes and work of an AddLearner."""
-    return BASE_BYTES + of_names(operation.node, operation.peer, operation.client), JOB
-
-
-def promote_learner(state: State, operation: PromoteLearner, seed: int) -> Reply:
+def _promote(state: State, operation: ChangeMember) -> Reply:
     """Make the learner a voter."""
     membership = state.membership
     if operation.node != membership.learner or operation.configuration != membership.configuration:
@@ -39,7 +50,7 @@ def promote_learner(state: State, operation: PromoteLearner, seed: int) -> Reply
     return ACCEPTED
 
 
-def remove_member(state: State, operation: RemoveMember, seed: int) -> Reply:
+def _remove(state: State, operation: ChangeMember) -> Reply:
     """Remove a node, whose server id is never assigned again."""
     membership = state.membership
     if operation.node not in membership.addresses:

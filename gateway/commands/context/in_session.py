@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from sockpqd.core import BeatWorker, CreateQueue, GetWith, Taking
+from sockpqd.core import BeatWorker, ConfigureQueue, GetWith, Taking
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
@@ -33,8 +33,8 @@ def numbering(session: int, command: Command) -> Numbering:
 
 
 def _bound(
-    operation: Taking | CreateQueue | BeatWorker, session: int,
-) -> Taking | CreateQueue | BeatWorker:
+    operation: Taking | ConfigureQueue | BeatWorker, session: int,
+) -> Taking | ConfigureQueue | BeatWorker:
     if isinstance(operation, GetWith):
         return replace(operation, get=replace(operation.get, session=session))
     return replace(operation, session=session)

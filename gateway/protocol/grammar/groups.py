@@ -10,8 +10,6 @@ from sockpqd.core import (
     ConfigureGroup,
     DeleteGroup,
     GroupBy,
-    PauseGroup,
-    ResumeGroup,
 )
 from sockpqd.gateway.limits import SETTING_MAX
 from sockpqd.gateway.protocol.arguments import (
@@ -90,15 +88,15 @@ def group_pause(words: Words) -> Command:
     """GROUP PAUSE <group> [FOR <seconds>]."""
     match words[1:]:
         case [one]:
-            return Command(PauseGroup(group(one)))
+            return Command(ConfigureGroup(group(one), paused=True))
         case [one, b"FOR", length]:
-            return Command(PauseGroup(group(one), positive_ms(length)))
+            return Command(ConfigureGroup(group(one), paused=True, pause_ms=positive_ms(length)))
     raise ArgumentError("GROUP PAUSE takes a group, and perhaps FOR <seconds>")
 
 
 def group_resume(words: Words) -> Command:
     """GROUP RESUME <group>."""
-    return Command(ResumeGroup(one_group(words).arguments[0]))
+    return Command(ConfigureGroup(one_group(words).arguments[0], paused=False))
 
 
 def group_delete(words: Words) -> Command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sockpqd.core import HOLD_MS_MAX, HOLD_MS_MIN, CancelItem, HoldItem, HoldThen, ReleaseItem, RetryItem
+from sockpqd.core import HOLD_MS_MAX, HOLD_MS_MIN, CancelItem, HoldItem, HoldThen, RetryItem
 from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, milliseconds, name, plain_word, prefix
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.parts.options import Option, one_of, read_options
@@ -39,7 +39,7 @@ def hold(words: Words) -> Command:
 
 def release(words: Words) -> Command:
     """ITEM RELEASE <item>."""
-    return Command(ReleaseItem(_only_item(words)))
+    return Command(HoldItem(_only_item(words), None))
 
 
 def cancel(words: Words) -> Command:

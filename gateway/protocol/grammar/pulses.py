@@ -8,7 +8,6 @@ from sockpqd.core import (
     PER_MS_MIN,
     RATE_MAX,
     ConfigurePulse,
-    CreatePulse,
     DeletePulse,
     Feedback,
     GiveResult,
@@ -85,7 +84,7 @@ def pulse_create(words: Words) -> Command:
         raise ArgumentError(f"names with {OWN_PREFIX} are those of queues' own pulses")
     if together and "spread" in found:
         raise ArgumentError("TOGETHER and SPREAD exclude each other")
-    return Command(CreatePulse(pulse, PulseChange(**found), together))
+    return Command(ConfigurePulse(pulse, PulseChange(**found), create=True, together=together))
 
 
 def pulse_config(words: Words) -> Command:

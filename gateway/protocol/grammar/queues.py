@@ -13,7 +13,6 @@ from sockpqd.core import (
     RETAIN_MAX,
     Configure,
     ConfigureQueue,
-    CreateQueue,
     DeleteQueue,
     MoveJobs,
     Order,
@@ -135,7 +134,7 @@ def queue_create(words: Words) -> Command:
     bound = found.pop("bound", False)
     if bound and words[-1] != b"BOUND":
         raise ArgumentError("BOUND stands at the end of the line")
-    return Command(CreateQueue(name(words[1]), _change(found, words)), bound=bound)
+    return Command(ConfigureQueue(name(words[1]), _change(found, words), create=True), bound=bound)
 
 
 def queue_settings(words: Words) -> Command | None:

@@ -19,7 +19,6 @@ from sockpqd.cluster.leader.proposer import Proposer
 from sockpqd.cluster.limits import WHOLE_BYTES_MAX
 from sockpqd.cluster.raft.pysyncobj_adapter import SUCCESS, Callback
 from sockpqd.core import (
-    AddLearner,
     Allowance,
     AttachSession,
     Await,
@@ -28,6 +27,7 @@ from sockpqd.core import (
     BindQueue,
     CancelItem,
     Change,
+    ChangeMember,
     CloneBegin,
     CloneChunk,
     CloseSession,
@@ -36,8 +36,6 @@ from sockpqd.core import (
     ConfigureGroup,
     ConfigurePulse,
     ConfigureQueue,
-    CreatePulse,
-    CreateQueue,
     Delete,
     DeleteGroup,
     DeletePulse,
@@ -61,6 +59,7 @@ from sockpqd.core import (
     Later,
     Lead,
     Machine,
+    MemberChange,
     MirrorChunk,
     MirrorEntries,
     MirrorFrame,
@@ -74,12 +73,10 @@ from sockpqd.core import (
     Operation,
     Order,
     Overflow,
-    PauseGroup,
     PauseQueue,
     Place,
     Policy,
     Promote,
-    PromoteLearner,
     PulseChange,
     Purged,
     PurgeQueue,
@@ -87,11 +84,8 @@ from sockpqd.core import (
     PutWith,
     QueueChange,
     RaiseLevel,
-    ReleaseItem,
-    RemoveMember,
     Request,
     Resume,
-    ResumeGroup,
     RetryItem,
     Return,
     Sched,
@@ -474,7 +468,7 @@ def _dead_jobs(world: World) -> list[Operation]:
 def _with_pulse(world: World, queues: int, jobs: int) -> tuple[str, list[str]]:
     """Make a fast pulse, and this many queues that share it, with this many jobs each."""
     pulse, names = world.name(), [world.name() for _ in range(queues)]
-    world.apply(CreatePulse(pulse, PulseChange(rate=100_000, per_ms=10)))
+    world.apply(ConfigurePulse(pulse, PulseChange(rate=100_000, per_ms=10), create=True))
     more = QueueChange(pulse=pulse)
     world.apply(*[ConfigureQueue(name, more) for name in names])
     world.apply_many([Put(name, 0, b"x") for name in names for _ in range(jobs)])
@@ -501,7 +495,8 @@ def _pulses(world: World) -> list[Operation]:
     names = [world.name() for _ in range(200)]
     change = PulseChange(1000, 1000, 1000, 1000, 1000)
     return [
-        *[CreatePulse(name, change) for name in names], *[ConfigurePulse(name, change) for name in names],
+        *[ConfigurePulse(name, change, create=True) for name in names],
+        *[ConfigurePulse(name, change) for name in names],
         *[SetPulse(name, bytes(1000)) for name in names], *[TakeTurn(name, True) for name in names],
     ]
 
@@ -509,7 +504,7 @@ def _pulses(world: World) -> list[Operation]:
 def _tickets(world: World) -> list[Operation]:
     """Yield grants, results and the end of a pulse, while there are as many tickets as possible."""
     name = world.name()
-    world.apply(CreatePulse(name, PulseChange(max_run_ms=86_400_000)))
+    world.apply(ConfigurePulse(name, PulseChange(max_run_ms=86_400_000), create=True))
     grants = [Grant(name, MANY)] * 100
     for grant in grants:
         world.apply(grant)
@@ -522,7 +517,7 @@ def _tickets(world: World) -> list[Operation]:
 def _delete_pulse(world: World) -> list[Operation]:
     """Yield the deletion of a pulse with as many tickets as possible."""
     name = world.name()
-    world.apply(CreatePulse(name, PulseChange(max_run_ms=86_400_000)))
+    world.apply(ConfigurePulse(name, PulseChange(max_run_ms=86_400_000), create=True))
     for _ in range(100):
         world.apply(Grant(name, MANY))
     return [DeletePulse(name)]
@@ -533,7 +528,7 @@ def _queues_with_everything(world: World) -> list[Operation]:
     change = QueueChange(ttl_ms=10**6, idle_ms=10**6, overflow=Overflow.DROPOLDEST, alarm=10, rate=10, per_ms=10)
     names = [world.name() for _ in range(350)]
     return [
-        *[CreateQueue(name, replace(change, weight=2), number) for name in names],
+        *[ConfigureQueue(name, replace(change, weight=2), create=True, session=number) for name in names],
         *[ConfigureQueue(name, replace(change, weight=3)) for name in names],
     ]
 
@@ -727,7 +722,7 @@ CASES: dict[str, Case] = {
     "BURY HERE": _each(lambda number: End(number, How.BURY, priority=7, here=True, reason="r" * 255)),
     "KICK HERE": _kick_here,
     "ITEM HOLD, RELEASE": lambda world: [
-        one for number in range(COPIES) for one in (HoldItem(f"h{number}", 600_000), ReleaseItem(f"h{number}"))
+        one for number in range(COPIES) for one in (HoldItem(f"h{number}", 600_000), HoldItem(f"h{number}", None))
     ],
     "ITEM HOLD NEW": lambda world: [HoldItem(None, 600_000, user="u" * 64) for _ in range(COPIES)],
     "ITEM RETRY": _retry_item,
@@ -735,7 +730,9 @@ CASES: dict[str, Case] = {
     "KICK HERE of delayed jobs": lambda world: [Kick(world.queue_of(5000, when=Due(10**6)), MANY, here=True)] * 5,
     "KICK of a number": _buried(lambda number: Kick("", 1, selector=number)),
     "KICK of a place": _dead_jobs,
-    "QUEUE CREATE": lambda world: [CreateQueue(world.name(), QueueChange(weight=2)) for _ in range(COPIES)],
+    "QUEUE CREATE": lambda world: [
+        ConfigureQueue(world.name(), QueueChange(weight=2), create=True) for _ in range(COPIES)
+    ],
     "QUEUE CREATE, CONFIG with everything": _queues_with_everything,
     "QUEUE IDLE": _unused_queues,
     "QUEUE CONFIG": _resort,
@@ -772,7 +769,8 @@ CASES: dict[str, Case] = {
     "SESSION CLOSE FIRST": _close_session_first,
     "USER": lambda world: [SetUser("u1", User("get", b"k" * 16)), SetUser("u2", None)] * 300,
     "CLUSTER ADD, REMOVE": lambda world: [
-        AddLearner("n4", "h:1", "h:2"), PromoteLearner("n4", 0), RemoveMember("n4", 1),
+        ChangeMember("n4", MemberChange.JOIN, peer="h:1", client="h:2"), ChangeMember("n4", MemberChange.PROMOTE, 0),
+        ChangeMember("n4", MemberChange.REMOVE, 1),
         RaiseLevel(2, ("n1", "n2", "n3")),
     ],
     "CLONE": lambda world: [CloneBegin(1, 1 << 20), *[CloneChunk(1, bytes(48 << 10))] * 21],
@@ -792,8 +790,10 @@ CASES: dict[str, Case] = {
     "GROUP CONFIG": lambda world: [
         ConfigureGroup(f"g{number}", 10**6, 10**4, 10**6, 10**3) for number in range(COPIES)
     ],
-    "GROUP PAUSE": lambda world: [PauseGroup(f"g{number}", 10**6) for number in range(COPIES)],
-    "GROUP RESUME": lambda world: [ResumeGroup(f"g{number}") for number in range(COPIES)],
+    "GROUP PAUSE": lambda world: [
+        ConfigureGroup(f"g{number}", paused=True, pause_ms=10**6) for number in range(COPIES)
+    ],
+    "GROUP RESUME": lambda world: [ConfigureGroup(f"g{number}", paused=False) for number in range(COPIES)],
     "GROUP DELETE": lambda world: [DeleteGroup(f"g{number}") for number in range(COPIES)],
     "GET * BY FAIR": _gets_by_fair(lambda number: None, None),
     "GET * BY FAIR COUNT": _gets_by_fair(lambda number: None, MANY),

@@ -10,9 +10,8 @@ from sockpqd.core import (
     BadSetting,
     Batch,
     BindQueue,
+    ConfigurePulse,
     ConfigureQueue,
-    CreatePulse,
-    CreateQueue,
     Done,
     Elsewhere,
     Empty,
@@ -61,11 +60,11 @@ REFUSED: dict[str, Operation] = {
     "QUEUE MOVE": MoveJobs("here", "away", 10),
     "TOPIC BIND of a queue": BindQueue("topic", "away"),
     "TOPIC BIND to a topic": BindQueue("away", "here"),
-    "QUEUE CREATE": CreateQueue("away.new", QueueChange()),
+    "QUEUE CREATE": ConfigureQueue("away.new", QueueChange(), create=True),
     "QUEUE CONFIG": ConfigureQueue("away.new", QueueChange(limit=1)),
     "QUEUE CONFIG with a dead-letter queue": ConfigureQueue("here", QueueChange(tries=1, dead="away")),
     "QUEUE PAUSE": PauseQueue("away.new", True, True),
-    "PULSE CREATE": CreatePulse("away.p", PulseChange(rate=1)),
+    "PULSE CREATE": ConfigurePulse("away.p", PulseChange(rate=1), create=True),
 }
 
 
@@ -88,7 +87,7 @@ def test_what_is_brought_elsewhere_is_refused(name: str) -> None:
     machine_again = restored(before)
     ask(machine_again)
     assert snapshot_of(machine) == snapshot_of(machine_again)       # nothing has changed
-    if isinstance(REFUSED[name], CreatePulse | CreateQueue | ConfigureQueue | PauseQueue | BindQueue | MoveJobs):
+    if isinstance(REFUSED[name], ConfigurePulse | ConfigureQueue | PauseQueue | BindQueue | MoveJobs):
         return
     assert ask(machine, Batch((Put("here", 0, b"x"), REFUSED[name]), atomic=True)) == [Aborted(2, AWAY)]
 

@@ -20,7 +20,7 @@ from sockpqd.core import (
     Until,
 )
 from sockpqd.core.limits import PORTION_MAX
-from sockpqd.core.ops.queues import CreateQueue
+from sockpqd.core.ops.queues import ConfigureQueue
 from tests.core.helpers.logs import ask, run
 
 
@@ -33,7 +33,7 @@ def bodies(machine: Machine, queue: str) -> list[bytes]:
 def machine() -> Machine:
     """Return one with dead and buried jobs of an item in several queues, and dead ones of others."""
     machine = Machine()
-    ask(machine, CreateQueue("p", QueueChange(dead="lost")))
+    ask(machine, ConfigureQueue("p", QueueChange(dead="lost"), create=True))
     ask(machine, *[Put(queue, 0, b"%s%d" % (queue.encode(), at), item)
                    for at, item in enumerate(["x", "y", "x", None]) for queue in ("q", "p")])
     for at in range(8):

@@ -10,14 +10,15 @@ import pytest
 from sockpqd.core import (
     FIRST_LEVEL,
     Accepted,
-    AddLearner,
     Batch,
     ChangeInProgress,
+    ChangeMember,
     Done,
     Get,
     GetWith,
     InvalidSnapshot,
     Machine,
+    MemberChange,
     NotYet,
     Operation,
     Put,
@@ -64,7 +65,7 @@ def test_the_level_is_not_raised_when_others_were_counted_than_the_members(count
 
 def test_who_joins_in_the_meantime_has_not_been_counted() -> None:
     machine = cluster(3)
-    assert ask(machine, AddLearner("n4", "", ""), RAISE)[1] == ChangeInProgress()
+    assert ask(machine, ChangeMember("n4", MemberChange.JOIN), RAISE)[1] == ChangeInProgress()
     assert ask(machine, RaiseLevel(2, (*MEMBERS, "n4"))) == [Accepted()]
 
 

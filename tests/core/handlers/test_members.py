@@ -8,18 +8,17 @@ from hypothesis import strategies as st
 
 from sockpqd.core import (
     Accepted,
-    AddLearner,
     Address,
     ChangeInProgress,
+    ChangeMember,
     Joined,
     LastNode,
     Lead,
     Machine,
+    MemberChange,
     Membership,
     NodeExists,
     Operation,
-    PromoteLearner,
-    RemoveMember,
     Reply,
     SwitchService,
     UnknownNode,
@@ -40,7 +39,7 @@ from tests.core.helpers.logs import (
     snapshot_of,
 )
 
-NEW = AddLearner("n4", "h4:1", "h4:2")
+NEW = ChangeMember("n4", MemberChange.JOIN, peer="h4:1", client="h4:2")
 REFUSALS = (NodeExists, ChangeInProgress, UnknownNode, LastNode)
 
 
@@ -62,7 +61,7 @@ def told(*names: str, host: str = "h") -> Lead:
 
 def test_there_are_no_members_before_the_first_lead() -> None:
     machine = Machine()
-    replies = ask(machine, NEW, PromoteLearner("n4", 0), RemoveMember("n4", 0))
+    replies = ask(machine, NEW, ChangeMember("n4", MemberChange.PROMOTE, 0), ChangeMember("n4", MemberChange.REMOVE, 0))
     assert replies == [ChangeInProgress(), ChangeInProgress(), UnknownNode()]
     assert machine.membership == Membership()
     assert machine.membership.voters == ()
@@ -86,7 +85,7 @@ def test_first_lead_tells_addresses_of_members_only() -> None:
 
 def test_later_leads_tell_addresses_not_known_yet(machine: Machine) -> None:
     run(machine, told("n1", host="old"))
-    ask(machine, AddLearner("n4", "", "own:2"))
+    ask(machine, ChangeMember("n4", MemberChange.JOIN, client="own:2"))
     run(machine, told("n1", "n2", "n4", "n9", host="new"))
     before = machine.membership
     assert list(before.addresses.values()) == [
@@ -101,35 +100,44 @@ def test_new_node_learns_and_is_promoted(machine: Machine) -> None:
     assert ask(machine, NEW) == [Joined(4)]
     assert machine.membership.voters == MEMBERS
     assert (machine.membership.learner, machine.membership.configuration) == ("n4", 0)
-    assert ask(machine, PromoteLearner("n4", 0)) == [Accepted()]
+    assert ask(machine, ChangeMember("n4", MemberChange.PROMOTE, 0)) == [Accepted()]
     assert machine.membership.voters == (*MEMBERS, "n4")
     assert (machine.membership.learner, machine.membership.configuration) == (None, 1)
     assert machine.membership.addresses["n4"] == Address("n4", "h4:1", "h4:2")
 
 
 def test_members_stand_in_name_order(machine: Machine) -> None:
-    ask(machine, AddLearner("n0", "", ""), PromoteLearner("n0", 0))
+    ask(machine, ChangeMember("n0", MemberChange.JOIN), ChangeMember("n0", MemberChange.PROMOTE, 0))
     assert machine.membership.voters == ("n0", *MEMBERS)
 
 
 @pytest.mark.parametrize(
     ("before", "operation", "reply"),
     [
-        ([], AddLearner("n2", "", ""), NodeExists()),
+        ([], ChangeMember("n2", MemberChange.JOIN), NodeExists()),
         ([NEW], NEW, NodeExists()),
-        ([NEW], AddLearner("n5", "", ""), ChangeInProgress()),
-        ([], PromoteLearner("n4", 0), ChangeInProgress()),
-        ([], PromoteLearner("n1", 0), ChangeInProgress()),
-        ([NEW], PromoteLearner("n4", 1), ChangeInProgress()),
-        ([NEW], PromoteLearner("n1", 0), ChangeInProgress()),
-        ([], RemoveMember("n4", 0), UnknownNode()),
-        ([], RemoveMember("n1", 1), ChangeInProgress()),
-        ([], RemoveMember("n1", -1), ChangeInProgress()),
-        ([NEW], RemoveMember("n1", 0), ChangeInProgress()),
-        ([NEW], RemoveMember("n5", 0), UnknownNode()),
-        ([RemoveMember("n1", 0), RemoveMember("n2", 1)], RemoveMember("n3", 2), LastNode()),
-        ([RemoveMember("n1", 0), RemoveMember("n2", 1)], RemoveMember("n3", 1), ChangeInProgress()),
-        ([RemoveMember("n1", 0), RemoveMember("n2", 1), NEW], RemoveMember("n3", 2), ChangeInProgress()),
+        ([NEW], ChangeMember("n5", MemberChange.JOIN), ChangeInProgress()),
+        ([], ChangeMember("n4", MemberChange.PROMOTE, 0), ChangeInProgress()),
+        ([], ChangeMember("n1", MemberChange.PROMOTE, 0), ChangeInProgress()),
+        ([NEW], ChangeMember("n4", MemberChange.PROMOTE, 1), ChangeInProgress()),
+        ([NEW], ChangeMember("n1", MemberChange.PROMOTE, 0), ChangeInProgress()),
+        ([], ChangeMember("n4", MemberChange.REMOVE, 0), UnknownNode()),
+        ([], ChangeMember("n1", MemberChange.REMOVE, 1), ChangeInProgress()),
+        ([], ChangeMember("n1", MemberChange.REMOVE, -1), ChangeInProgress()),
+        ([NEW], ChangeMember("n1", MemberChange.REMOVE, 0), ChangeInProgress()),
+        ([NEW], ChangeMember("n5", MemberChange.REMOVE, 0), UnknownNode()),
+        (
+            [ChangeMember("n1", MemberChange.REMOVE, 0), ChangeMember("n2", MemberChange.REMOVE, 1)],
+            ChangeMember("n3", MemberChange.REMOVE, 2), LastNode(),
+        ),
+        (
+            [ChangeMember("n1", MemberChange.REMOVE, 0), ChangeMember("n2", MemberChange.REMOVE, 1)],
+            ChangeMember("n3", MemberChange.REMOVE, 1), ChangeInProgress(),
+        ),
+        (
+            [ChangeMember("n1", MemberChange.REMOVE, 0), ChangeMember("n2", MemberChange.REMOVE, 1), NEW],
+            ChangeMember("n3", MemberChange.REMOVE, 2), ChangeInProgress(),
+        ),
     ],
 )
 def test_change_that_cannot_be_is_refused(
@@ -143,26 +151,31 @@ def test_change_that_cannot_be_is_refused(
 
 
 def test_voter_is_removed(machine: Machine) -> None:
-    assert ask(machine, RemoveMember("n2", 0)) == [Accepted()]
+    assert ask(machine, ChangeMember("n2", MemberChange.REMOVE, 0)) == [Accepted()]
     assert machine.membership.voters == ("n1", "n3")
     assert machine.membership.configuration == 1
 
 
 @pytest.mark.parametrize("configuration", [0, 1, -7])
 def test_learner_is_removed_whatever_the_configuration(machine: Machine, configuration: int) -> None:
-    assert ask(machine, NEW, RemoveMember("n4", configuration)) == [Joined(4), Accepted()]
+    assert ask(machine, NEW, ChangeMember("n4", MemberChange.REMOVE, configuration)) == [Joined(4), Accepted()]
     assert machine.membership.voters == MEMBERS
     assert (machine.membership.learner, machine.membership.configuration) == (None, 0)
     assert "n4" not in machine.server_ids
 
 
 def test_two_removals_for_one_configuration_do_not_both_happen(machine: Machine) -> None:
-    assert ask(machine, RemoveMember("n1", 0), RemoveMember("n2", 0)) == [Accepted(), ChangeInProgress()]
+    assert ask(
+        machine, ChangeMember("n1", MemberChange.REMOVE, 0), ChangeMember("n2", MemberChange.REMOVE, 0),
+    ) == [Accepted(), ChangeInProgress()]
     assert machine.membership.voters == ("n2", "n3")
 
 
 def test_removed_node_may_come_back(machine: Machine) -> None:
-    replies = ask(machine, RemoveMember("n2", 0), AddLearner("n2", "", ""), PromoteLearner("n2", 1))
+    replies = ask(
+        machine, ChangeMember("n2", MemberChange.REMOVE, 0), ChangeMember("n2", MemberChange.JOIN),
+        ChangeMember("n2", MemberChange.PROMOTE, 1),
+    )
     assert replies == [Accepted(), Joined(4), Accepted()]
     assert machine.membership.voters == MEMBERS
     assert machine.membership.configuration == 2
@@ -199,13 +212,13 @@ def operation_of(membership: Membership, kind: str, node: str, offset: int) -> O
     configuration = membership.configuration + offset
     match kind:
         case "add":
-            return AddLearner(node, f"{node}:1", "")
+            return ChangeMember(node, MemberChange.JOIN, peer=f"{node}:1")
         case "promote":
-            return PromoteLearner(node, configuration)
+            return ChangeMember(node, MemberChange.PROMOTE, configuration)
         case "promote learner":
-            return PromoteLearner(membership.learner or node, configuration)
+            return ChangeMember(membership.learner or node, MemberChange.PROMOTE, configuration)
         case "remove":
-            return RemoveMember(node, configuration)
+            return ChangeMember(node, MemberChange.REMOVE, configuration)
         case _:
             return Lead(node, 1, (node,), CLUSTER, 0, addresses=(Address(node, f"{node}:1", f"{node}:2"),))
 
@@ -268,8 +281,8 @@ def test_each_configuration_is_changed_once(history: list[list[Change]]) -> None
         for operation, reply in zip(operations, ask(machine, *operations), strict=True):
             if isinstance(reply, Joined):
                 learner = operation.node        # type: ignore[union-attr]
-            elif isinstance(operation, PromoteLearner | RemoveMember) and isinstance(reply, Accepted):
-                if isinstance(operation, PromoteLearner) or operation.node != learner:
+            elif isinstance(operation, ChangeMember) and isinstance(reply, Accepted):
+                if operation.change is MemberChange.PROMOTE or operation.node != learner:
                     changed.append(operation.configuration)
                 if operation.node == learner:
                     learner = None

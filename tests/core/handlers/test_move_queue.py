@@ -11,7 +11,6 @@ from sockpqd.core import (
     Await,
     Configure,
     ConfigureQueue,
-    CreateQueue,
     Done,
     Due,
     End,
@@ -185,7 +184,7 @@ def test_a_queue_that_numbers_its_jobs_numbers_them(cluster: Cluster) -> None:
 
 
 def test_an_unknown_queue_is_not_found_but_one_that_became_empty_is_at_its_end(cluster: Cluster) -> None:
-    assert cluster.do(CreateQueue("empty", QueueChange())) == [Accepted()]
+    assert cluster.do(ConfigureQueue("empty", QueueChange(), create=True)) == [Accepted()]
     assert cluster.do(
         MoveJobs("none", "p", ALL), MoveJobs("empty", "p", ALL), MoveJobs("none", "p", ALL, left=3),
     ) == [QueueNotFound(), Moved(0), Moved(0)]

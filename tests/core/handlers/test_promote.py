@@ -9,8 +9,8 @@ import pytest
 from sockpqd.core import (
     Accepted,
     Address,
+    ConfigurePulse,
     ConfigureQueue,
-    CreatePulse,
     Dedup,
     Done,
     Elsewhere,
@@ -96,7 +96,8 @@ def test_a_promoted_copy_has_the_jobs_of_its_origin_and_its_own_cluster(
 
 def test_numbers_lie_beyond_all_that_the_origin_may_have_given_out() -> None:
     log = origin_log(
-        Put("q", 0, b"1"), Get(("q",)), OpenSession(7, 1000), CreatePulse("p", PulseChange(rate=1, per_ms=1000)),
+        Put("q", 0, b"1"), Get(("q",)), OpenSession(7, 1000),
+        ConfigurePulse("p", PulseChange(rate=1, per_ms=1000), create=True),
     )
     machine = promoted(copy_of(log, NOW_MS).machine, now_ms=NOW_MS)
     put, handed = ask(machine, PutWith(Put("q", 0, b"2"), number=True), Get(("q",)), now_ms=NOW_MS)

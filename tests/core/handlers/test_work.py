@@ -30,12 +30,10 @@ from sockpqd.core import (
     Number,
     Operation,
     Overflow,
-    PauseGroup,
     Policy,
     Put,
     PutWith,
     QueueChange,
-    ResumeGroup,
     Sched,
     Tick,
     ToTopic,
@@ -268,12 +266,14 @@ def test_a_group_opens_and_closes_as_work_in_each_queue_where_it_is_ranked() -> 
     ask(machine, GetWith(Get(("q0",)), policy=Policy.FAIR))
     for _ in range(8):
         ask(machine, Tick())
-    for operation in (PauseGroup("g"), ResumeGroup("g"), ConfigureGroup("g", limit=1)):
+    for operation in (
+        ConfigureGroup("g", paused=True), ConfigureGroup("g", paused=False), ConfigureGroup("g", limit=1),
+    ):
         assert cost(operation)[1] != PLAIN_WORK
         work = work_of(machine, operation)
         assert work > queues
         assert steps_of(machine, operation) <= STEPS_PER_WORK * work
-    operations = [PauseGroup("g"), ResumeGroup("g")] * 50
+    operations = [ConfigureGroup("g", paused=True), ConfigureGroup("g", paused=False)] * 50
     assert 1 <= len(ask(machine, *operations)) <= 20
 
 

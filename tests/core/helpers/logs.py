@@ -10,20 +10,19 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from sockpqd.core import (
-    AddLearner,
     Address,
     Applied,
+    ChangeMember,
     Done,
     Get,
     Handed,
     Later,
     Lead,
     Machine,
+    MemberChange,
     Operation,
-    PromoteLearner,
     Put,
     RaiseLevel,
-    RemoveMember,
     Reply,
     Resume,
     Return,
@@ -128,9 +127,8 @@ _lead = st.builds(
     st.lists(st.builds(Address, _node, _host, _host), max_size=3).map(tuple),
 )
 _change = (
-    st.builds(AddLearner, _node, _host, _host)
-    | st.builds(PromoteLearner, _node, _configuration)
-    | st.builds(RemoveMember, _node, _configuration)
+    st.builds(ChangeMember, _node, st.just(MemberChange.JOIN), st.just(0), _host, _host)
+    | st.builds(ChangeMember, _node, st.sampled_from((MemberChange.PROMOTE, MemberChange.REMOVE)), _configuration)
     | st.builds(RaiseLevel, st.integers(0, 1), st.sampled_from([MEMBERS, (*MEMBERS, "n4"), ()]))
     | st.builds(SwitchService, st.booleans(), st.sampled_from([0, 30, 1000]))
     | st.builds(Resume, st.sampled_from([0, 30, 1000]))
@@ -181,10 +179,10 @@ def _random_change(random: Random, configuration: int) -> Operation:
     node = random.choice(NODES)
     kind = random.random()
     if kind < 0.4:
-        return AddLearner(node, f"{node}:1", random.choice(["", f"{node}:2"]))
+        return ChangeMember(node, MemberChange.JOIN, peer=f"{node}:1", client=random.choice(["", f"{node}:2"]))
     if kind < 0.7:
-        return PromoteLearner(node, configuration)
-    return RemoveMember(node, configuration - (random.random() < 0.2))
+        return ChangeMember(node, MemberChange.PROMOTE, configuration)
+    return ChangeMember(node, MemberChange.REMOVE, configuration - (random.random() < 0.2))
 
 
 def _random_user(random: Random) -> Operation:

@@ -22,7 +22,6 @@ from sockpqd.core import (
     ConfigureFair,
     ConfigureGroup,
     ConfigureQueue,
-    CreateQueue,
     Dedup,
     Delete,
     DeleteGroup,
@@ -51,7 +50,6 @@ from sockpqd.core import (
     Operation,
     Order,
     Overflow,
-    PauseGroup,
     PauseQueue,
     Place,
     Policy,
@@ -60,10 +58,8 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
-    ReleaseItem,
     Request,
     Requested,
-    ResumeGroup,
     RetryItem,
     Return,
     Sched,
@@ -157,12 +153,13 @@ RESUMED = drawn(PauseQueue, incoming=False, outgoing=False, pause_ms=None)
 _on_topic: st.SearchStrategy[Requested] = often(drawn(BindQueue), drawn(UnbindQueue))
 _rarer: st.SearchStrategy[Requested] = often(spread, _on_topic, _on_topic, _on_worker)
 _on_group: tuple[st.SearchStrategy[Requested], ...] = (
-    drawn(ConfigureGroup, rate=None), drawn(PauseGroup, pause_ms=None), drawn(ResumeGroup), drawn(DeleteGroup),
+    drawn(ConfigureGroup, rate=None, paused=None), drawn(ConfigureGroup, rate=None, paused=True, pause_ms=None),
+    drawn(ConfigureGroup, paused=False), drawn(DeleteGroup),
 )
 on_queue: st.SearchStrategy[Requested] = often(
-    *[drawn(ConfigureQueue, change=queue_change)] * 4, *[drawn(CreateQueue, change=queue_change)] * 2,
+    *[drawn(ConfigureQueue, change=queue_change)] * 4, *[drawn(ConfigureQueue, change=queue_change, create=True)] * 2,
     drawn(DeleteQueue), drawn(PurgeQueue), drawn(PurgeQueue),
-    drawn(RetryItem), drawn(HoldItem), drawn(HoldItem), drawn(ReleaseItem), drawn(CancelItem),
+    drawn(RetryItem), drawn(HoldItem), drawn(HoldItem), drawn(CancelItem),
     drawn(MoveJobs), drawn(MoveJobs, left=None, behind=None),
     drawn(PauseQueue, pause_ms=None),
     drawn(PauseQueue, incoming=False, outgoing=True), RESUMED, RESUMED, drawn(ConfigureFair),
@@ -346,7 +343,7 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
         return random.choice([
             End(tuple(random.choices(ids, k=2)) if ids else (), How.DONE), End((number, 0), How.LATER), Return(number),
             Kick(queue, 2), RetryItem(random.choice(ITEMS)), Later(number),
-            HoldItem(random.choice([None, *ITEMS]), random.choice([30, 300])), ReleaseItem(random.choice(ITEMS)),
+            HoldItem(random.choice([None, *ITEMS]), random.choice([30, 300])), HoldItem(random.choice(ITEMS), None),
             CancelItem(random.choice(ITEMS), random.choice([None, "late"])),
             Kick(queue, random.choice([1, 9]), here=True),
         ])
@@ -407,10 +404,11 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
             sched=random.choice([Sched.FAIR, Sched.GROUPS]), group_limit=random.choice([None, 0, 1]),
             group_rate=random.choice([None, 0, 2]), group_per_ms=random.choice([100, 700]),
         )),
-        ConfigureGroup(random.choice(GROUPS), random.choice([0, 1, 2])), PauseGroup(random.choice(GROUPS)),
+        ConfigureGroup(random.choice(GROUPS), random.choice([0, 1, 2])),
+        ConfigureGroup(random.choice(GROUPS), paused=True),
         ConfigureGroup(random.choice(GROUPS), rate=random.choice([0, 1, 2]), per_ms=random.choice([100, 500])),
-        PauseGroup(random.choice(GROUPS), random.choice([20, 100])),
-        ResumeGroup(random.choice(GROUPS)), DeleteGroup(random.choice(GROUPS)),
+        ConfigureGroup(random.choice(GROUPS), paused=True, pause_ms=random.choice([20, 100])),
+        ConfigureGroup(random.choice(GROUPS), paused=False), DeleteGroup(random.choice(GROUPS)),
         ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), PauseQueue(queue, False, False),
         PauseQueue(queue, False, True, random.choice([0, 20, 100, 100, 400])), PauseQueue(queue, False, False),

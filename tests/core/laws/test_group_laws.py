@@ -9,7 +9,6 @@ import pytest
 from sockpqd.core import (
     ConfigureGroup,
     ConfigureQueue,
-    CreateQueue,
     End,
     Feedback,
     Get,
@@ -60,8 +59,10 @@ def assert_law(seed: int) -> None:
     """Assert that never too many jobs run, and never too many are handed out in a period."""
     random, machine, now_ms = Random(seed), Machine(), 1_000_000
     change = QueueChange(group_limit=GROUP_LIMIT, group_rate=GROUP_RATE, group_per_ms=PER_MS, item_limit=1)
-    configured: list[Operation] = [CreateQueue("q", QueueChange(sched=Sched.FAIR)), ConfigureQueue("q", change)]
-    configured += [CreateQueue("r", QueueChange(sched=Sched.GROUPS)), ConfigureQueue("r", change)]
+    configured: list[Operation] = [
+        ConfigureQueue("q", QueueChange(sched=Sched.FAIR), create=True), ConfigureQueue("q", change),
+    ]
+    configured += [ConfigureQueue("r", QueueChange(sched=Sched.GROUPS), create=True), ConfigureQueue("r", change)]
     configured += [ConfigureGroup(group, LIMIT, RATE, PER_MS) for group in GROUPS]
     machine.apply(1, now_ms, 0, configured)
     given: list[tuple[int, str, str]] = []

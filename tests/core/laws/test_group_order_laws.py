@@ -15,7 +15,7 @@ import pytest
 from sockpqd.core import (
     CloseSession,
     ConfigureGroup,
-    CreateQueue,
+    ConfigureQueue,
     Done,
     End,
     Finished,
@@ -26,13 +26,11 @@ from sockpqd.core import (
     Machine,
     OpenSession,
     Operation,
-    PauseGroup,
     Policy,
     Put,
     PutWith,
     QueueChange,
     Reply,
-    ResumeGroup,
     Return,
     Sched,
     SessionOpened,
@@ -67,9 +65,9 @@ class Workshop:
         self.most = 0                                                   # jobs of one group in a batch
         for queue, sched in zip(QUEUES, self.random.sample([Sched.FAIR, Sched.GROUPS], 2), strict=True):
             limit, batch = self.random.choice([0, 0, 2]), self.random.choice([0, 0, 3])
-            self.do(CreateQueue(queue, QueueChange(
+            self.do(ConfigureQueue(queue, QueueChange(
                 sched=sched, group_order=True, group_limit=limit, batch=batch, numbered=self.numbered,
-            )))
+            ), create=True))
 
     def do(self, operation: Operation) -> Reply:
         """Execute it in an entry of its own."""
@@ -92,7 +90,8 @@ class Workshop:
         elif draw < 0.95:
             group = self.random.choice(GROUPS)
             settings: list[Operation] = [
-                PauseGroup(group), ResumeGroup(group), ResumeGroup(group), ConfigureGroup(group, limit=0),
+                ConfigureGroup(group, paused=True), ConfigureGroup(group, paused=False),
+                ConfigureGroup(group, paused=False), ConfigureGroup(group, limit=0),
                 ConfigureGroup(group, limit=2),
             ]
             self.do(self.random.choice(settings))
@@ -159,7 +158,7 @@ class Workshop:
     def finish(self) -> None:
         """Work until nothing is left."""
         for group in GROUPS:
-            self.do(ResumeGroup(group))
+            self.do(ConfigureGroup(group, paused=False))
         for _ in range(5000):
             if self.done == {name: count for name, count in self.put.items() if count}:
                 return

@@ -30,7 +30,6 @@ from sockpqd.core import (
     Move,
     Order,
     Overflow,
-    PauseGroup,
     Place,
     Policy,
     Purged,
@@ -38,7 +37,6 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
-    ResumeGroup,
     Return,
     Sched,
     SnapshotError,
@@ -132,7 +130,8 @@ def operation(random: Random, machine: Machine, ids: list[int], puts: float, *, 
         return Batch((*random.choices(ones, k=4), Done(random.choice([number, 0]))), True)
     if kind < 0.95:
         return random.choice([
-            PauseGroup(group, random.choice([None, 60])), ResumeGroup(group), DeleteGroup(group),
+            ConfigureGroup(group, paused=True, pause_ms=random.choice([None, 60])),
+            ConfigureGroup(group, paused=False), DeleteGroup(group),
             ConfigureGroup(group, limit=random.choice([0, 1, 3]), weight=random.choice([1, 5])),
             ConfigureGroup(group, rate=random.choice([0, 2]), per_ms=300),
         ])

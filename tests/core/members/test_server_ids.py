@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sockpqd.core import AddLearner, Joined, Lead, Machine, PromoteLearner, RemoveMember
+from sockpqd.core import ChangeMember, Joined, Lead, Machine, MemberChange
 from tests.core.helpers.logs import LAW, MEMBERS, ask, lead, restored, run, snapshot_of
 
 
@@ -38,11 +38,11 @@ def test_same_leader_again_changes_nothing() -> None:
 def test_new_member_gets_the_next_id() -> None:
     machine = Machine()
     elect(machine, "a")
-    assert ask(machine, AddLearner("d", "", "")) == [Joined(4)]
+    assert ask(machine, ChangeMember("d", MemberChange.JOIN)) == [Joined(4)]
     assert elect(machine, "a") == {"a": 1, "b": 2, "c": 3, "d": 4}
     elect(machine, "b")                                             # a gets 5
-    ask(machine, RemoveMember("d", 0))
-    assert ask(machine, AddLearner("e", "", "")) == [Joined(6)]
+    ask(machine, ChangeMember("d", MemberChange.REMOVE, 0))
+    assert ask(machine, ChangeMember("e", MemberChange.JOIN)) == [Joined(6)]
 
 
 def test_members_told_by_a_later_leader_get_no_id() -> None:
@@ -54,15 +54,15 @@ def test_members_told_by_a_later_leader_get_no_id() -> None:
 def test_id_of_a_removed_member_is_forgotten_and_never_given_again() -> None:
     machine = Machine()
     elect(machine, "a")
-    ask(machine, RemoveMember("c", 0))
+    ask(machine, ChangeMember("c", MemberChange.REMOVE, 0))
     assert machine.server_ids == {"a": 1, "b": 2}
-    assert ask(machine, AddLearner("c", "", "")) == [Joined(4)]
+    assert ask(machine, ChangeMember("c", MemberChange.JOIN)) == [Joined(4)]
 
 
 def test_leader_that_was_removed_changes_no_id() -> None:
     machine = Machine()
     elect(machine, "a")
-    ask(machine, RemoveMember("a", 0))
+    ask(machine, ChangeMember("a", MemberChange.REMOVE, 0))
     assert elect(machine, "a") == {"b": 2, "c": 3}
     assert elect(machine, "c") == {"c": 3, "b": 4}
 
@@ -76,7 +76,7 @@ def test_leader_outside_its_own_members_is_one() -> None:
 def test_new_member_that_leads_is_the_minimum() -> None:
     machine = Machine()
     elect(machine, "a")
-    ask(machine, AddLearner("d", "", ""), PromoteLearner("d", 0))
+    ask(machine, ChangeMember("d", MemberChange.JOIN), ChangeMember("d", MemberChange.PROMOTE, 0))
     ids = elect(machine, "d")
     assert ids == {"d": 4, "a": 5, "b": 6, "c": 7}
 

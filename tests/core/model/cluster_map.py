@@ -7,9 +7,8 @@ from typing import Any
 
 from sockpqd.core import (
     BindQueue,
+    ConfigurePulse,
     ConfigureQueue,
-    CreatePulse,
-    CreateQueue,
     Elsewhere,
     Move,
     MoveJobs,
@@ -66,11 +65,13 @@ def brings(operation: Any, exists: set[str], reached: Iterable[str]) -> list[str
             return [operation.queue]
         case MoveJobs(left=None):
             return [operation.to]
-        case CreatePulse():
+        case ConfigurePulse(create=True):
             return [operation.pulse]
         case BindQueue():
             return [operation.topic, operation.queue]
-        case CreateQueue() | ConfigureQueue() | PauseQueue():
+        case PauseQueue(resumes=True):
+            return []
+        case ConfigureQueue() | PauseQueue():
             names = [operation.queue] if operation.queue not in exists else []
             if not isinstance(operation, PauseQueue) and operation.change.dead is not None:
                 names.append(operation.change.dead)

@@ -23,9 +23,7 @@ from sockpqd.core import (
     GroupNotFound,
     GroupSettings,
     Order,
-    PauseGroup,
     Reply,
-    ResumeGroup,
     Sched,
 )
 from tests.core.model.jobs import ModelJob, first
@@ -300,25 +298,26 @@ class ModelFair(ModelQueues):
             self.groups[name] = its
         self.rates.resize("", name, its.per_ms, self.clock_ms)
 
-    def on_group(self, operation: ConfigureGroup | PauseGroup | ResumeGroup | DeleteGroup) -> Reply:
+    def on_group(self, operation: ConfigureGroup | DeleteGroup) -> Reply:
         """Execute GROUP CONFIG, PAUSE, RESUME, DELETE."""
         name = operation.group
         its = self.groups.get(name, GroupSettings())
         match operation:
+            case ConfigureGroup(paused=False):
+                woken = self.rates.wake(name, self.clock_ms)
+                if not its.paused and not woken:
+                    return GroupNotFound()
+                its = structs.replace(its, paused=False, pause_ends_ms=0)
             case ConfigureGroup():
                 values = {"limit": operation.limit, "weight": operation.weight}
                 its = structs.replace(its, **{word: value for word, value in values.items() if value is not None})
                 if operation.rate is not None:
                     per_ms = min(max(operation.per_ms or 0, 100), 86_400_000) if operation.rate else 0
                     its = structs.replace(its, rate=min(operation.rate, 10_000), per_ms=per_ms)
-            case PauseGroup(_, pause_ms):
-                ends_ms = 0 if pause_ms is None else self.clock_ms + min(max(pause_ms, 1), LONGEST_MS)
-                its = structs.replace(its, paused=True, pause_ends_ms=ends_ms)
-            case ResumeGroup():
-                woken = self.rates.wake(name, self.clock_ms)
-                if not its.paused and not woken:
-                    return GroupNotFound()
-                its = structs.replace(its, paused=False, pause_ends_ms=0)
+                if operation.paused:
+                    pause_ms = operation.pause_ms
+                    ends_ms = 0 if pause_ms is None else self.clock_ms + min(max(pause_ms, 1), LONGEST_MS)
+                    its = structs.replace(its, paused=True, pause_ends_ms=ends_ms)
             case DeleteGroup():
                 if name not in self.groups:
                     return GroupNotFound()

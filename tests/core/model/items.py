@@ -11,7 +11,6 @@ from sockpqd.core import (
     ItemNotFound,
     ItemNotHeld,
     Moved,
-    ReleaseItem,
     Removed,
     Reply,
     RetryItem,
@@ -29,7 +28,9 @@ class ModelItems(ModelPut):
     """Holds and their end, and the retry of failed jobs."""
 
     def hold_item(self, hold: HoldItem) -> Reply:
-        """Hold an item: it does not end for a while."""
+        """Hold an item: it does not end for a while. Or release it: it ends with its last job."""
+        if hold.expire_ms is None:
+            return self._release(hold.item)
         if self.cancelling(hold.item):
             return ItemCancelled()
         name = self.new_item() if hold.item is None else hold.item
@@ -41,12 +42,11 @@ class ModelItems(ModelPut):
         self.holds[name] = ModelHold(self.clock_ms + length_ms, length_ms, hold.then)
         return Accepted() if hold.item is not None else Stored(name)
 
-    def release_item(self, release: ReleaseItem) -> Reply:
-        """Release an item: it ends with its last job."""
-        if release.item not in self.holds:
+    def _release(self, item: str | None) -> Reply:
+        if item is None or item not in self.holds:
             return ItemNotHeld()
-        self.end_hold(release.item)
-        return Finished(False, not self.has_item(release.item))
+        self.end_hold(item)
+        return Finished(False, not self.has_item(item))
 
     def retry_item(self, retry: RetryItem) -> Reply:
         """Bring back all jobs of the item that are dead or buried."""

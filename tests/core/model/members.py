@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from sockpqd.core import (
     Accepted,
-    AddLearner,
     ChangeInProgress,
+    ChangeMember,
     Joined,
     LastNode,
     Lead,
+    MemberChange,
     NodeExists,
-    PromoteLearner,
     RaiseLevel,
-    RemoveMember,
     Reply,
     UnknownNode,
 )
@@ -46,10 +45,10 @@ class ModelMembers:
         for name in sorted(below, key=lambda name: self.server_ids[name]):
             self._new_server_id(name)
 
-    def change(self, operation: AddLearner | PromoteLearner | RemoveMember) -> Reply:
+    def change(self, operation: ChangeMember) -> Reply:
         """Make one step."""
         node = operation.node
-        if isinstance(operation, AddLearner):
+        if operation.change is MemberChange.JOIN:
             if node in self.addresses:
                 return NodeExists()
             if self.learner is not None or not self.voters:
@@ -59,7 +58,7 @@ class ModelMembers:
             self._new_server_id(node)
             return Joined(self.max_id)
         right = operation.configuration == self.configuration
-        if isinstance(operation, PromoteLearner):
+        if operation.change is MemberChange.PROMOTE:
             if self.learner is None or node != self.learner or not right:
                 return ChangeInProgress()
             self.voters = sorted([*self.voters, node])

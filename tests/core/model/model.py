@@ -15,7 +15,6 @@ from sockpqd.core import (
     DURATION_MS_MAX,
     Aborted,
     Accepted,
-    AddLearner,
     Atomic,
     AttachSession,
     Await,
@@ -25,6 +24,7 @@ from sockpqd.core import (
     BindQueue,
     CancelItem,
     Change,
+    ChangeMember,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -34,8 +34,6 @@ from sockpqd.core import (
     ConfigureGroup,
     ConfigurePulse,
     ConfigureQueue,
-    CreatePulse,
-    CreateQueue,
     DataDropped,
     Delete,
     DeleteGroup,
@@ -73,24 +71,19 @@ from sockpqd.core import (
     NotFound,
     OpenSession,
     Operation,
-    PauseGroup,
     PauseQueue,
     Policy,
-    PromoteLearner,
     PurgeQueue,
     Put,
     PutWith,
     RaiseLevel,
     Rearmed,
-    ReleaseItem,
     Removed,
-    RemoveMember,
     Reply,
     Request,
     Requested,
     Results,
     Resume,
-    ResumeGroup,
     RetryItem,
     Return,
     ServiceFenced,
@@ -231,7 +224,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._lead(operation)
             case CloneBegin() | CloneChunk():
                 return self._clone(operation, applied)
-            case AddLearner() | PromoteLearner() | RemoveMember():
+            case ChangeMember():
                 return self.change(operation)
             case Fragment():
                 return self._fragment(operation, bits, applied)
@@ -323,8 +316,6 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.cancel_item(operation)
             case HoldItem():
                 return self.hold_item(operation)
-            case ReleaseItem():
-                return self.release_item(operation)
             case RetryItem():
                 return self.retry_item(operation)
             case Batch():
@@ -333,23 +324,21 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._clone(operation, applied)
             case BindQueue() | UnbindQueue():
                 return self.on_topic(operation)
-            case CreatePulse() | ConfigurePulse() | DeletePulse() | SetPulse() | TakeTurn() | GiveResult():
+            case ConfigurePulse() | DeletePulse() | SetPulse() | TakeTurn() | GiveResult():
                 return self.on_pulse(operation)
             case BeatWorker():
                 return self._heartbeat(operation)
             case SetWorker():
                 return self._set_worker(operation)
-            case CreateQueue():
-                if operation.session is not None and not self.sessions.use(operation.session, self.clock_ms):
-                    return SessionNotFound()
-                return self.on_queue(operation)
+            case ConfigureQueue(create=True, session=int() as session):
+                return self.on_queue(operation) if self.sessions.use(session, self.clock_ms) else SessionNotFound()
             case ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue():
                 return self.on_queue(operation)
             case Configure():
                 return self.on_queue(operation)
             case ConfigureFair():
                 return self.configure_fair(operation)
-            case ConfigureGroup() | PauseGroup() | ResumeGroup() | DeleteGroup():
+            case ConfigureGroup() | DeleteGroup():
                 return self.on_group(operation)
 
     def _measured(self, operation: End | Touch) -> Reply:

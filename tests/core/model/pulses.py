@@ -9,7 +9,6 @@ from sockpqd.core import (
     Accepted,
     BadSetting,
     ConfigurePulse,
-    CreatePulse,
     DeletePulse,
     Empty,
     Feedback,
@@ -30,7 +29,7 @@ from sockpqd.core import (
 from tests.core.model.queues import ModelQueues
 
 WRITTEN_MS = 5_000      # a grant is written within this time of its entry, or never
-OnPulses = CreatePulse | ConfigurePulse | DeletePulse | SetPulse | Grant | TakeTurn | GiveResult
+OnPulses = ConfigurePulse | DeletePulse | SetPulse | Grant | TakeTurn | GiveResult
 
 
 @dataclass
@@ -121,7 +120,7 @@ class ModelPulses(ModelQueues):
     def on_pulse(self, operation: OnPulses) -> Reply:
         """Execute an operation on pulses."""
         match operation:
-            case CreatePulse():
+            case ConfigurePulse(create=True):
                 if operation.pulse in self.pulses:
                     return PulseExists()
                 if operation.pulses_max is not None and len(self.pulses) >= operation.pulses_max:

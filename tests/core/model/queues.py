@@ -13,7 +13,6 @@ from sockpqd.core import (
     ClusterSettings,
     Configure,
     ConfigureQueue,
-    CreateQueue,
     DeleteQueue,
     EndState,
     Event,
@@ -45,7 +44,7 @@ PORTION = 1000
 RESORTED_MAX = 2_000
 
 OnQueue = (
-    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue
+    ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue
     | Configure | ExpireQueue
 )
 
@@ -267,7 +266,7 @@ class ModelQueues(ModelAwaited):
     def on_queue(self, operation: OnQueue) -> Reply:
         """Execute an operation on queues and settings."""
         match operation:
-            case CreateQueue():
+            case ConfigureQueue(create=True):
                 if self.known(operation.queue):
                     return QueueExists()
                 settings = _changed(QueueSettings(bound=operation.session or 0), operation.change)

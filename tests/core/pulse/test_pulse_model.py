@@ -17,7 +17,6 @@ from sockpqd.core import (
     Batch,
     ConfigurePulse,
     ConfigureQueue,
-    CreatePulse,
     Delete,
     DeletePulse,
     Done,
@@ -202,8 +201,12 @@ class History:
             160 if kind > 0.4 and random.random() < 0.1 else None, random.choice([None, None, True, False]),
         )
         if kind < 0.4:
-            self.both(CreatePulse(
-                random.choice(SHARED), change, random.random() < 0.1, random.choice([None, None, None, 2])))
+            self.both(
+                ConfigurePulse(
+                    random.choice(SHARED), change, create=True, together=random.random() < 0.1,
+                    pulses_max=random.choice([None, None, None, 2]),
+                ),
+            )
         elif kind < 0.7:
             self.both(ConfigurePulse(self.any_pulse(), change))
         elif kind < 0.8:

@@ -11,7 +11,6 @@ from sockpqd.core import (
     CloneChunk,
     CloneEnd,
     ConfigurePulse,
-    CreatePulse,
     DeletePulse,
     Empty,
     Feedback,
@@ -75,13 +74,13 @@ class Log:
 def log() -> Log:
     """Return a log with a pulse of two a second."""
     log = Log()
-    assert log(CreatePulse("p", PulseChange(rate=2, per_ms=1000))) == Accepted()
+    assert log(ConfigurePulse("p", PulseChange(rate=2, per_ms=1000), create=True)) == Accepted()
     return log
 
 
 def test_defaults_are_those_of_the_original() -> None:
     log = Log()
-    log(CreatePulse("p", PulseChange()))
+    log(ConfigurePulse("p", PulseChange(), create=True))
     pulse = log.pulse()
     assert (pulse.rate, pulse.per_ms, pulse.step_ms) == (10, 1000, 1000)
     assert (pulse.max_pause_ms, pulse.max_run_ms, pulse.max_wait_ms) == (300_000, 7000, 7000)
@@ -95,14 +94,14 @@ def test_grants_are_spread_until_that_is_changed(log: Log) -> None:
     assert log.pulse().spread
     assert log(ConfigurePulse("p", PulseChange(spread=False))) == Accepted()
     assert (log.pulse().spread, log.pulse().at_once) == (False, 2)
-    assert log(CreatePulse("group", PulseChange(), together=True)) == Accepted()
+    assert log(ConfigurePulse("group", PulseChange(), create=True, together=True)) == Accepted()
     assert log(ConfigurePulse("group", PulseChange(spread=True))) == BadSetting()
     assert not log.machine.pulses["group"].spread
 
 
 def test_refusals_change_nothing(log: Log) -> None:
-    assert log(CreatePulse("p", PulseChange(rate=9))) == PulseExists()
-    assert log(CreatePulse("q", PulseChange(), pulses_max=1)) == TooManyPulses()
+    assert log(ConfigurePulse("p", PulseChange(rate=9), create=True)) == PulseExists()
+    assert log(ConfigurePulse("q", PulseChange(), create=True, pulses_max=1)) == TooManyPulses()
     for operation in (ConfigurePulse("q", PulseChange(rate=1)), DeletePulse("q"), SetPulse("q", b""), Grant("q", 1),
                       TakeTurn("q", True)):
         assert log(operation) == PulseNotFound()
@@ -127,7 +126,7 @@ def test_a_ticket_has_one_result_and_lives_for_maxrun(log: Log) -> None:
 def test_one_ticket_too_many_gives_up_the_oldest_of_all_pulses(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits.TICKETS_MAX == 1_000_000              # spec/pulse 4.1
     monkeypatch.setattr(limits, "TICKETS_MAX", 3)
-    log(CreatePulse("q", PulseChange(rate=10, per_ms=1000)))
+    log(ConfigurePulse("q", PulseChange(rate=10, per_ms=1000), create=True))
     assert log(Grant("p", 2)) == Granted(1, 2)
     assert log(Grant("q", 1)) == Granted(3, 1)
     assert [log.machine.pulse_of_ticket(ticket) for ticket in (1, 2, 3)] == ["p", "p", "q"]
@@ -171,7 +170,7 @@ def test_a_result_counts_in_the_period_in_which_it_comes(log: Log) -> None:
 
 def test_the_pause_has_a_limit() -> None:
     log = Log()
-    log(CreatePulse("p", PulseChange(rate=1, max_pause_ms=1500)))
+    log(ConfigurePulse("p", PulseChange(rate=1, max_pause_ms=1500), create=True))
     for _ in range(3):
         log.result(Feedback.SLOW)
         log(Tick(), after_ms=log.pulse().length_ms)
@@ -229,7 +228,7 @@ def test_a_new_leader_whose_clock_is_ahead_counts_them_as_well(log: Log) -> None
 
 def test_a_new_leader_allows_for_time_that_was_slewed() -> None:
     log = Log()
-    log(CreatePulse("daily", PulseChange(1, 86_400_000)))
+    log(ConfigurePulse("daily", PulseChange(1, 86_400_000), create=True))
     log(Grant("daily", 1))
     log(Tick(), after_ms=86_400_000 + 43_000 + 5000)    # a day, counted as fast as replicated time may be
     log(lead())
@@ -245,7 +244,7 @@ def test_the_rule_of_the_new_leader_is_what_counts(log: Log, monkeypatch: pytest
 
 
 def test_a_clone_keeps_the_grants_of_pulses_of_the_same_name(log: Log) -> None:
-    log(CreatePulse("other", PulseChange(rate=7)))
+    log(ConfigurePulse("other", PulseChange(rate=7), create=True))
     log(Grant("p", 2))
     data = b"".join(log.machine.export())
     log(Grant("p", 1), after_ms=10_000)

@@ -15,9 +15,8 @@ from sockpqd.core import (
     Allowance,
     BadSetting,
     Batch,
+    ConfigurePulse,
     ConfigureQueue,
-    CreatePulse,
-    CreateQueue,
     Delete,
     DeletePulse,
     DeleteQueue,
@@ -99,7 +98,7 @@ def test_count_takes_as_many_as_there_are(log: Log) -> None:
 @pytest.mark.parametrize("names", [("q", "r", "free"), None])
 def test_queues_that_share_a_pulse_share_its_grants(policy: Policy, names: tuple[str, ...] | None) -> None:
     log = Log()
-    log(CreatePulse("p", PulseChange()))
+    log(ConfigurePulse("p", PulseChange(), create=True))
     log(configured("q", pulse="p"), configured("r", pulse="p"))
     log(*[Put(queue, 0, b"") for queue in ("q", "r", "q", "r", "free")])
     reply = log(allowed(GetWith(Get(names), 9, policy), "p", 3))
@@ -112,7 +111,7 @@ def test_queues_that_share_a_pulse_share_its_grants(policy: Policy, names: tuple
 @pytest.mark.parametrize("item", [None, "i"])
 def test_a_queue_whose_grants_another_one_has_taken_has_no_turn(item: str | None) -> None:
     log = Log()
-    log(CreatePulse("p", PulseChange()))
+    log(ConfigurePulse("p", PulseChange(), create=True))
     log(configured("a", pulse="p"), configured("c", pulse="p"))
     log(*[Put(queue, priority, b"", "i") for queue, priority in (("a", 2), ("b", 0), ("c", 2), ("d", 2), ("e", 0))])
     reply = log(allowed(GetWith(Get(None, item=item), 9, Policy.PRIORITY, turn=InTurn()), "p"))
@@ -160,7 +159,10 @@ def test_a_lease_that_ends_is_no_result_and_a_long_job_counts_when_it_comes(log:
 
 def test_a_result_goes_to_the_pulse_that_gave_the_grant() -> None:
     log = Log()
-    log(CreatePulse("a", PulseChange(rate=2)), CreatePulse("b", PulseChange(rate=2)), configured("q", pulse="a"))
+    log(
+        ConfigurePulse("a", PulseChange(rate=2), create=True), ConfigurePulse("b", PulseChange(rate=2), create=True),
+        configured("q", pulse="a"),
+    )
     log(Put("q", 0, b""), Put("q", 0, b""))
     first, second = taken(log, "a"), taken(log, "a")
     log(configured("q", pulse="b"))
@@ -207,7 +209,7 @@ def test_the_pulse_of_a_queue_comes_and_goes_with_the_setting(log: Log) -> None:
 
 
 def test_rate_and_pulse_exclude_each_other(log: Log) -> None:
-    log(CreatePulse("p", PulseChange()), CreatePulse("r", PulseChange()))
+    log(ConfigurePulse("p", PulseChange(), create=True), ConfigurePulse("r", PulseChange(), create=True))
     assert log(configured("q", pulse="p")) == BadSetting()
     assert log(configured("x", rate=1, per_ms=1000, pulse="p")) == BadSetting()
     assert log(configured("x", pulse="none")) == PulseNotFound()
@@ -217,7 +219,7 @@ def test_rate_and_pulse_exclude_each_other(log: Log) -> None:
     assert log(configured("q", rate=1, per_ms=1000)) == BadSetting()
     assert log(configured("q", pulse="r")) == Accepted()
     assert list(log.machine.pulses) == ["p", "r"]
-    assert log(CreateQueue("y", QueueChange(rate=3, per_ms=100))) == Accepted()
+    assert log(ConfigureQueue("y", QueueChange(rate=3, per_ms=100), create=True)) == Accepted()
     assert log.pulse("queue:y").rate == 3
 
 
@@ -275,7 +277,7 @@ def _steps(log: Log, operation: Operation) -> int:
 def test_a_get_of_all_queues_costs_no_more_for_those_without_jobs() -> None:
     def cost(queues: int) -> int:
         log = Log()
-        log(CreatePulse("p", PulseChange()))
+        log(ConfigurePulse("p", PulseChange(), create=True))
         log(*[configured(f"q{number}", pulse="p") for number in range(queues)], *[Put("q7", 0, b"")] * 3)
         _steps(log, allowed(Get(None), "p"))
         return _steps(log, allowed(Get(None), "p"))
@@ -285,7 +287,7 @@ def test_a_get_of_all_queues_costs_no_more_for_those_without_jobs() -> None:
 def test_a_get_of_all_queues_looks_at_so_many_with_jobs() -> None:
     def cost(queues: int) -> int:
         log = Log()
-        log(CreatePulse("p", PulseChange()))
+        log(ConfigurePulse("p", PulseChange(), create=True))
         names = [f"q{number}" for number in range(queues)]
         log(*[configured(name, pulse="p") for name in names], *[Put(name, 0, b"") for name in names])
         _steps(log, allowed(Get(None), "p"))
@@ -295,7 +297,7 @@ def test_a_get_of_all_queues_looks_at_so_many_with_jobs() -> None:
 
 def test_of_very_many_queues_with_jobs_each_has_its_turn() -> None:
     log = Log()
-    log(CreatePulse("p", PulseChange()))
+    log(ConfigurePulse("p", PulseChange(), create=True))
     names = [f"q{number}" for number in range(600)]
     log(*[configured(name, pulse="p") for name in names], *[Put(name, 0, b"") for name in names])
     seen: set[str] = set()

@@ -7,7 +7,6 @@ import pytest
 from sockpqd.core import (
     Accepted,
     ConfigureQueue,
-    CreateQueue,
     Done,
     Due,
     Empty,
@@ -155,7 +154,9 @@ def test_order_of_too_many_waiting_jobs_is_not_changed(machine: Machine) -> None
 def test_a_hundred_thousand_queues_have_settings(machine: Machine) -> None:
     ask(machine, *[PauseQueue(f"q{number}", False, True) for number in range(100_000)])
     change = QueueChange(weight=2)
-    refused = [CreateQueue("new", change), ConfigureQueue("new", change), PauseQueue("new", True, False)]
+    refused = [
+        ConfigureQueue("new", change, create=True), ConfigureQueue("new", change), PauseQueue("new", True, False),
+    ]
     assert ask(machine, *refused) == [TooManyQueues()] * 3
     assert ask(machine, ConfigureQueue("q7", change), PauseQueue("q8", True, False)) == [Accepted()] * 2
     assert ask(machine, Get(("new",))) == [Empty(False)]

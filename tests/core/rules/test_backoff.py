@@ -9,7 +9,6 @@ from sockpqd.core import (
     Change,
     CloseSession,
     ConfigureQueue,
-    CreateQueue,
     Done,
     Due,
     Empty,
@@ -47,7 +46,7 @@ GET = Get(("q",))
 @pytest.fixture
 def cluster() -> Cluster:
     cluster = Cluster()
-    cluster.do(CreateQueue("q", QueueChange(backoff_ms=FIRST_MS, backoff_max_ms=MAX_MS)))
+    cluster.do(ConfigureQueue("q", QueueChange(backoff_ms=FIRST_MS, backoff_max_ms=MAX_MS), create=True))
     cluster.do(Put("q", 0, b"a"))
     return cluster
 

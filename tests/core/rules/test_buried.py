@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sockpqd.core import (
     Batch,
     Change,
-    CreateQueue,
+    ConfigureQueue,
     Delete,
     DeleteQueue,
     Done,
@@ -183,7 +183,7 @@ def test_it_is_taken_by_its_number(yard: Yard, before: str) -> None:
 
 
 def test_a_limit_and_an_item_limit_do_not_keep_it(yard: Yard) -> None:
-    yard.do(CreateQueue("q", QueueChange(limit=1, item_limit=1)))
+    yard.do(ConfigureQueue("q", QueueChange(limit=1, item_limit=1), create=True))
     numbers = []
     for _ in range(3):
         (reply,) = yard.do(PutWith(Put("q", 0, b"a", "x"), number=True))
@@ -194,7 +194,7 @@ def test_a_limit_and_an_item_limit_do_not_keep_it(yard: Yard) -> None:
 
 
 def test_it_takes_no_grant(yard: Yard) -> None:
-    yard.do(CreateQueue("q", QueueChange(rate=1, per_ms=1000)))
+    yard.do(ConfigureQueue("q", QueueChange(rate=1, per_ms=1000), create=True))
     number = yard.put(b"a")
     assert yard.do(Get(("q",))) == [Empty(True)]
     assert isinstance(yard.do(GetWith(Get(None), number=number))[0], Handed)

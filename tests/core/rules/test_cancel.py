@@ -40,7 +40,6 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
-    ReleaseItem,
     Removed,
     RetryItem,
     Return,
@@ -136,7 +135,7 @@ def test_what_would_bring_or_take_a_job_is_refused(machine: Machine) -> None:
         assert ask(machine, operation) == [ItemCancelled()], operation
     assert machine.counts("new") is None
     assert ask(machine, CancelItem("x"), CancelItem("z")) == [Removed(1), ItemNotFound()]
-    assert ask(machine, Done(2), ReleaseItem("x")) == [Finished(False, False), Finished(False, True)]
+    assert ask(machine, Done(2), HoldItem("x", None)) == [Finished(False, False), Finished(False, True)]
 
 
 def test_jobs_that_still_lie_there_are_passed_over_and_not_taken(machine: Machine) -> None:

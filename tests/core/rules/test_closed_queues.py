@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from sockpqd.core import (
-    CreateQueue,
+    ConfigureGroup,
+    ConfigureQueue,
     Get,
     GetWith,
     HandedMany,
-    PauseGroup,
     PauseQueue,
     Policy,
     Put,
     PutWith,
     QueueChange,
-    ResumeGroup,
     Sched,
 )
 from sockpqd.core import limits as core_limits
@@ -37,9 +36,9 @@ def few_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def closed(groups: int = 1) -> Cluster:
     """Make queues with jobs of paused groups only."""
     cluster = Cluster(Sched.FAIR)
-    cluster.do(*[PauseGroup(f"g{number}") for number in range(groups)])
+    cluster.do(*[ConfigureGroup(f"g{number}", paused=True) for number in range(groups)])
     for name in NAMES:
-        cluster.do(CreateQueue(name, QueueChange(sched=Sched.GROUPS)))
+        cluster.do(ConfigureQueue(name, QueueChange(sched=Sched.GROUPS), create=True))
         cluster.do(*[PutWith(Put(name, 9, b""), group=f"g{number}") for number in range(groups)])
     return cluster
 
@@ -53,7 +52,7 @@ def test_a_job_behind_them_is_found(policy: Policy, asked: tuple[str, ...] | Non
     cluster.put("tenant", queue="open")
     assert cluster.get(GetWith(Get(asked), policy=policy)) is not None
     assert cluster.get(GetWith(Get(asked), policy=policy)) is None
-    cluster.do(ResumeGroup("g0"))
+    cluster.do(ConfigureGroup("g0", paused=False))
     assert cluster.get(GetWith(Get(asked), policy=policy)) is not None
 
 
@@ -63,7 +62,7 @@ def test_also_one_in_a_queue_without_sched_whose_group_is_closed(
     policy: Policy, asked: tuple[str, ...] | None,
 ) -> None:
     cluster = closed()
-    cluster.do(PauseGroup("open"), Put("open", 0, b"plain"))
+    cluster.do(ConfigureGroup("open", paused=True), Put("open", 0, b"plain"))
     assert cluster.get(GetWith(Get(asked), policy=policy)) == (1, "plain")
 
 
@@ -72,7 +71,7 @@ def test_also_one_in_a_queue_without_sched_whose_group_is_closed(
 def test_several_jobs_are_found(policy: Policy, asked: tuple[str, ...] | None) -> None:
     cluster = closed()
     cluster.put("a", 2, "open")
-    cluster.do(PauseGroup("open"), Put("open", 0, b"plain"))
+    cluster.do(ConfigureGroup("open", paused=True), Put("open", 0, b"plain"))
     (reply,) = cluster.do(GetWith(Get(asked), 9, policy))
     assert isinstance(reply, HandedMany)
     assert sorted(job.data for job in reply.jobs) == [b"a", b"a", b"plain"]
@@ -108,9 +107,12 @@ def closed_to_item(*, others: bool) -> Cluster:
     """Make queues in which the item has jobs of a paused group only; `others`: with jobs of an open group without item.
     """
     cluster = Cluster(Sched.FAIR)
-    cluster.do(PauseGroup("g0"))
+    cluster.do(ConfigureGroup("g0", paused=True))
     for name in NAMES:
-        cluster.do(CreateQueue(name, QueueChange(sched=Sched.GROUPS)), PutWith(Put(name, 9, b"", "x"), group="g0"))
+        cluster.do(
+            ConfigureQueue(name, QueueChange(sched=Sched.GROUPS), create=True),
+            PutWith(Put(name, 9, b"", "x"), group="g0"),
+        )
         if others:
             cluster.do(PutWith(Put(name, 9, b""), group="free"))
     return cluster
@@ -125,7 +127,7 @@ def test_a_job_of_an_item_behind_them_is_found(policy: Policy, asked: tuple[str,
     of_item = GetWith(Get(asked, item="x"), policy=policy)
     assert cluster.get(of_item) == (1, "tenant")
     assert cluster.get(of_item) is None
-    cluster.do(ResumeGroup("g0"))
+    cluster.do(ConfigureGroup("g0", paused=False))
     assert cluster.get(of_item) is not None
 
 

@@ -10,7 +10,6 @@ from sockpqd.core import (
     CloneChunk,
     CloneEnd,
     ConfigureQueue,
-    CreateQueue,
     Delete,
     DeleteQueue,
     Done,
@@ -85,7 +84,7 @@ def test_move_tells_done_and_put_and_the_end_of_the_old_queue() -> None:
 
 
 def test_last_attempt_tells_later_then_dead() -> None:
-    machine = listening(CreateQueue("q", QueueChange(tries=1)), Put("q", 3, b"", "i"), Get(None))
+    machine = listening(ConfigureQueue("q", QueueChange(tries=1), create=True), Put("q", 3, b"", "i"), Get(None))
     assert said(machine, End(1, How.LATER, priority=9)) == ["LATER q 3 1", "DEAD q q_dead 1", "FINQ q", "FAILI i"]
     assert said(machine, Kick("q", 10)) == ["PUT q 3", "FINQ q_dead"]
 
@@ -97,7 +96,9 @@ def test_expiry_tells_what_follows_it_and_no_later() -> None:
 
 
 def test_expiry_of_the_last_attempt() -> None:
-    machine = listening(CreateQueue("q", QueueChange(tries=1)), Put("q", 0, b""), Get(None, 10, Then.LATER))
+    machine = listening(
+        ConfigureQueue("q", QueueChange(tries=1), create=True), Put("q", 0, b""), Get(None, 10, Then.LATER),
+    )
     assert said(machine, Tick(), now_ms=100) == ["EXPIRED q 1 LATER", "DEAD q q_dead 1", "FINQ q"]
 
 
@@ -120,7 +121,7 @@ def test_delete_and_purge_tell_what_has_come_to_an_end() -> None:
 
 
 def test_deletion_of_an_empty_queue_tells_nothing() -> None:
-    assert said(listening(CreateQueue("q", QueueChange())), DeleteQueue("q", True)) == []
+    assert said(listening(ConfigureQueue("q", QueueChange(), create=True)), DeleteQueue("q", True)) == []
 
 
 def test_an_item_that_is_given_up_has_come_to_an_end() -> None:
@@ -200,7 +201,7 @@ def test_jobs_of_a_clone_that_wait_again_count_for_the_alarm() -> None:
     """One that ran in another cluster by an id that was given here waits."""
     source = Machine()
     run(source, Lead("x1", 1, ("x1",), b"another cluster.", 0, Then.DONE))
-    ask(source, CreateQueue("a", QueueChange(alarm=2)), Put("a", 0, b""), Put("a", 0, b""), Get(("a",)))
+    ask(source, ConfigureQueue("a", QueueChange(alarm=2), create=True), Put("a", 0, b""), Put("a", 0, b""), Get(("a",)))
     snapshot = snapshot_of(source)
     machine = listening(lead(), Put("q", 0, b""), Get(("q",)))
     told = said(machine, CloneBegin(1, len(snapshot)), CloneChunk(1, snapshot), CloneEnd(1))

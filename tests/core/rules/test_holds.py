@@ -19,7 +19,6 @@ from sockpqd.core import (
     Moved,
     Put,
     PutWith,
-    ReleaseItem,
     RetryItem,
     Stored,
     TooManyHolds,
@@ -50,17 +49,17 @@ def test_nobody_comes_before_the_release(machine: Machine, until: Until) -> None
     ask(machine, Put("q", 0, b"", "x"), Get(("q",)))
     assert ask(machine, Done(1)) == [Finished(True, False)]
     assert waiting(machine) == 0
-    assert ask(machine, ReleaseItem("x")) == [Finished(False, True)]
+    assert ask(machine, HoldItem("x", None)) == [Finished(False, True)]
     assert waiting(machine) == 1
     assert machine.item("x") is None
-    assert ask(machine, ReleaseItem("x")) == [ItemNotHeld()]
+    assert ask(machine, HoldItem("x", None)) == [ItemNotHeld()]
 
 
 def test_an_item_with_a_dead_job_is_settled_by_the_release_but_does_not_end(machine: Machine) -> None:
     ask(machine, HoldItem("x", 60_000), PutWith(Put("after", 0, b""), after=("x",), until=Until.END))
     ask(machine, Put("q", 0, b"", "x"), Get(("q",)), End(1, How.BURY))
     assert waiting(machine) == 0
-    assert ask(machine, ReleaseItem("x")) == [Finished(False, False)]
+    assert ask(machine, HoldItem("x", None)) == [Finished(False, False)]
     assert waiting(machine) == 1
 
 
@@ -98,7 +97,7 @@ def test_a_new_item_is_its_users_until_it_ends(machine: Machine) -> None:
     assert ask(machine, HoldItem(None, 60_000, user="ann"), HoldItem("x", 60_000, user="ann")) == [
         Stored("i1"), Accepted(),
     ]
-    ask(machine, Put("q", 0, b"", "i1"), ReleaseItem("i1"))
+    ask(machine, Put("q", 0, b"", "i1"), HoldItem("i1", None))
     machine = restored(snapshot_of(machine))
     assert (machine.owner_of_item("i1"), machine.owner_of_item("x")) == ("ann", None)
     ask(machine, Get(("q",)), Done(1), HoldItem("i1", 60_000, user="bob"))
@@ -112,7 +111,7 @@ def test_too_many_items_are_not_held(machine: Machine, monkeypatch: pytest.Monke
     assert ask(machine, *holds) == [
         Accepted(), Accepted(), TooManyHolds(), TooManyHolds(),
     ]
-    assert ask(machine, HoldItem("x", 1_000), ReleaseItem("x"), HoldItem("z", 60_000)) == [
+    assert ask(machine, HoldItem("x", 1_000), HoldItem("x", None), HoldItem("z", 60_000)) == [
         Accepted(), Finished(False, True), Accepted(),
     ]
 
@@ -121,7 +120,7 @@ def test_an_aborted_batch_leaves_no_hold_and_takes_none(machine: Machine) -> Non
     ask(machine, HoldItem("kept", 60_000, RELEASE), Put("q", 0, b"", "jobs"))
     batch = Batch((
         HoldItem("new", 1_000), HoldItem(None, 1_000, user="ann"), HoldItem("kept", 1_000), HoldItem("jobs", 1_000),
-        ReleaseItem("kept"), HoldItem("kept", 2_000), ReleaseItem("kept"), Done(99),
+        HoldItem("kept", None), HoldItem("kept", 2_000), HoldItem("kept", None), Done(99),
     ), True)
     ask(machine, batch)
     after = restored(snapshot_of(machine))

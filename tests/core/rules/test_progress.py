@@ -6,7 +6,7 @@ import pytest
 
 from sockpqd.core import (
     EVENT_TYPES,
-    CreateQueue,
+    ConfigureQueue,
     Delete,
     DeleteQueue,
     Done,
@@ -79,6 +79,9 @@ def test_the_removal_of_a_running_job_is_told(
 
 
 def test_so_is_the_end_of_a_bound_queue(cluster: Cluster) -> None:
-    cluster.do(OpenSession(7, 1_000, "", ""), CreateQueue("mine", QueueChange(), session=1), Put("mine", 0, b""))
+    cluster.do(
+        OpenSession(7, 1_000, "", ""), ConfigureQueue("mine", QueueChange(), create=True, session=1),
+        Put("mine", 0, b""),
+    )
     cluster.do(GetWith(Get(("mine",))))
     assert told(cluster, Tick(), after_ms=2_000) == [("CANCEL", "mine", 2)]

@@ -6,15 +6,13 @@ import pytest
 
 from sockpqd.core import (
     ConfigureGroup,
-    CreateQueue,
+    ConfigureQueue,
     Get,
     GetWith,
     HandedMany,
     InTurn,
-    PauseGroup,
     Policy,
     QueueChange,
-    ResumeGroup,
     Sched,
 )
 from sockpqd.core import limits as core_limits
@@ -28,11 +26,11 @@ SCHEDS = pytest.mark.parametrize("sched", [Sched.GROUPS, Sched.FAIR])
 def shops(sched: Sched) -> Cluster:
     """Return two queues that choose by groups; `r` has the greater jobs, of a paused group, and a small one."""
     cluster = Cluster(sched)
-    cluster.do(CreateQueue("r", QueueChange(sched=sched)))
+    cluster.do(ConfigureQueue("r", QueueChange(sched=sched), create=True))
     cluster.put("a", priority=5)
     cluster.put("b", queue="r", priority=9, count=2)
     cluster.put("c", queue="r", priority=1)
-    cluster.do(PauseGroup("b"))
+    cluster.do(ConfigureGroup("b", paused=True))
     return cluster
 
 
@@ -44,7 +42,7 @@ def test_a_queue_counts_by_the_first_job_of_its_open_groups(
 ) -> None:
     cluster = shops(sched)
     assert cluster.groups(GetWith(Get(asked), policy=policy)) == "ac"
-    cluster.do(ResumeGroup("b"))
+    cluster.do(ConfigureGroup("b", paused=False))
     assert cluster.groups(GetWith(Get(asked), policy=policy)) == "bb"
 
 
@@ -57,7 +55,7 @@ def test_also_by_place(sched: Sched) -> None:
 @SCHEDS
 def test_one_command_ranks_a_queue_again_after_each_job(sched: Sched, asked: tuple[str, ...] | None) -> None:
     cluster = shops(sched)
-    cluster.do(ResumeGroup("b"), ConfigureGroup("b", limit=1))
+    cluster.do(ConfigureGroup("b", paused=False), ConfigureGroup("b", limit=1))
     (reply,) = cluster.do(GetWith(Get(asked), 9, Policy.PRIORITY))
     assert isinstance(reply, HandedMany)
     assert b"".join(job.data for job in reply.jobs) == b"bac"
@@ -87,11 +85,11 @@ def test_a_queue_that_is_passed_over_turns_nothing(asked: tuple[str, ...] | None
 def test_of_many_groups_as_many_jobs_are_looked_at_as_a_get_can_afford(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_groups, "LOOKED_AT", 4)
     cluster = Cluster(Sched.FAIR)
-    cluster.do(CreateQueue("r", QueueChange(sched=Sched.FAIR)))
+    cluster.do(ConfigureQueue("r", QueueChange(sched=Sched.FAIR), create=True))
     cluster.put("p", priority=2)
     for number in range(12):
         cluster.put(f"g{number}", queue="r", priority=9 - number)
-        cluster.do(PauseGroup(f"g{number}"))
+        cluster.do(ConfigureGroup(f"g{number}", paused=True))
     cluster.put("open", queue="r", priority=0)
     asked = GetWith(Get(("q", "r")), policy=Policy.PRIORITY)
     assert cluster.get(asked) == (1, "open")        # ranked by the fourth job, of priority 6
@@ -103,7 +101,7 @@ def test_of_many_groups_as_many_jobs_are_looked_at_as_a_get_can_afford(monkeypat
 def test_no_get_moves_more_queues_than_it_may_leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core_limits, "CLOSED_QUEUES_MAX", 1)
     cluster = shops(Sched.GROUPS)
-    cluster.do(CreateQueue("s", QueueChange(sched=Sched.GROUPS)))
+    cluster.do(ConfigureQueue("s", QueueChange(sched=Sched.GROUPS), create=True))
     cluster.put("b", queue="s", priority=8)
     cluster.put("d", queue="s", priority=0)
     assert cluster.get(GetWith(Get(None), policy=Policy.PRIORITY)) == (1, "d")

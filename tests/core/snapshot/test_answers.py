@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sockpqd.core import (
-    CreateQueue,
+    ConfigureGroup,
+    ConfigureQueue,
     DeleteGroup,
     GroupBy,
     GroupDecided,
@@ -14,7 +15,6 @@ from sockpqd.core import (
     Moved,
     MoveJobs,
     OpenSession,
-    PauseGroup,
     Put,
     PutWith,
     QueueChange,
@@ -22,7 +22,6 @@ from sockpqd.core import (
     Reply,
     Request,
     Requested,
-    ResumeGroup,
     Sched,
     TooManyGroups,
     limits,
@@ -31,9 +30,9 @@ from tests.core.helpers.logs import ask, restored, snapshot_of
 
 
 @pytest.mark.parametrize(("operation", "answer"), [
-    (ResumeGroup("none"), GroupNotFound()),
+    (ConfigureGroup("none", paused=False), GroupNotFound()),
     (DeleteGroup("none"), GroupNotFound()),
-    (PauseGroup("one more"), TooManyGroups()),
+    (ConfigureGroup("one more", paused=True), TooManyGroups()),
     (PutWith(Put("by_item", 0, b""), group="g"), GroupDecided()),
     (MoveJobs("q", "p", 9), Moved(2)),
     (MoveJobs("q", "small", 9), Moved(1, refusal=QueueFull())),
@@ -44,8 +43,8 @@ def test_a_repeated_request_has_its_answer_after_a_restart(
     monkeypatch.setattr(limits, "GROUPS_MAX", 0)
     machine = Machine()
     ask(machine, OpenSession(1, 60_000), Put("q", 0, b"a"), Put("q", 0, b"b"))
-    ask(machine, CreateQueue("small", QueueChange(capacity=1)))
-    ask(machine, CreateQueue("by_item", QueueChange(sched=Sched.FAIR, group_by=GroupBy.ITEM)))
+    ask(machine, ConfigureQueue("small", QueueChange(capacity=1), create=True))
+    ask(machine, ConfigureQueue("by_item", QueueChange(sched=Sched.FAIR, group_by=GroupBy.ITEM), create=True))
     request = Request(1, 1, b"sixteen bytes id", 0, False, operation)
     assert ask(machine, request) == [answer]
     again = restored(snapshot_of(machine))

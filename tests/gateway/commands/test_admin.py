@@ -10,15 +10,15 @@ import pytest
 from sockpqd.cluster.api import NodeStatus, NotLeader, NotPossible, OutcomeUnknown
 from sockpqd.core import (
     Accepted,
-    AddLearner,
     ChangeInProgress,
+    ChangeMember,
     Joined,
     LastNode,
     Machine,
+    MemberChange,
     Mirrored,
     NodeExists,
     NotYet,
-    RemoveMember,
     ReplicaRefused,
     UnknownNode,
 )
@@ -60,8 +60,10 @@ def result(value: object) -> Callable[[], Awaitable[object]]:
 def test_addresses_reach_the_cluster_as_the_configuration_writes_them() -> None:
     async def test(gateway: MemoryGateway) -> None:
         await gateway.talk(b"CLUSTER ADD n4 2001:DB8::5 011362 host.example 65535\r\nCLUSTER REMOVE n4\r\n")
-        assert gateway.cluster.operations(AddLearner) == [AddLearner("n4", "[2001:db8::5]:11362", "host.example:65535")]
-        assert gateway.cluster.operations(RemoveMember) == [RemoveMember("n4", 0)]
+        assert gateway.cluster.operations(ChangeMember) == [
+            ChangeMember("n4", MemberChange.JOIN, peer="[2001:db8::5]:11362", client="host.example:65535"),
+            ChangeMember("n4", MemberChange.REMOVE, 0),
+        ]
     with_gateway(test)
 
 

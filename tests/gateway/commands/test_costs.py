@@ -19,8 +19,8 @@ from sockpqd.beanstalk.conversation import _DO as BEANSTALKD_VERBS
 from sockpqd.core import (
     BeatWorker,
     BindQueue,
+    ConfigurePulse,
     ConfigureQueue,
-    CreatePulse,
     Delete,
     Get,
     GetWith,
@@ -315,7 +315,7 @@ def fill(gateway: MemoryGateway) -> None:
     apply(gateway, (OpenSession(number, 86_400_000, "", f"h{number}") for number in range(SESSIONS)))
     apply(gateway, (BeatWorker(f"w{number}", 1, 0, "h:1", number + 1) for number in range(WORKERS)))
     apply(gateway, (BindQueue(f"t{number}", f"q{number}") for number in range(BINDINGS)))
-    apply(gateway, (CreatePulse(f"p{number}", PulseChange(rate=1)) for number in range(PULSES)))
+    apply(gateway, (ConfigurePulse(f"p{number}", PulseChange(rate=1), create=True) for number in range(PULSES)))
     for _ in range(QUEUES // 500):          # the first of these begins an index, which grows with each entry
         apply(gateway, (GetWith(Get(None), policy=Policy.OLDEST),))
 

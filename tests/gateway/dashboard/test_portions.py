@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 
-from sockpqd.core import BindQueue, ConfigureGroup, CreatePulse, End, Get, How, PulseChange, Put, PutWith, SetMap
+from sockpqd.core import BindQueue, ConfigureGroup, ConfigurePulse, End, Get, How, PulseChange, Put, PutWith, SetMap
 from sockpqd.gateway.dashboard import site
 from sockpqd.gateway.dashboard.figures import figures
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
@@ -61,7 +61,7 @@ def filled(found: Site) -> View:
     machine = found.cluster.machine
     body = b'{"a":[' + b"[1]," * 800 + b"0]}"
     operations: list[Any] = [Put(f"q{number:05}", number % 7, b"x" * 100) for number in range(QUEUES)]
-    operations += [CreatePulse(f"p{number}", PulseChange(rate=10)) for number in range(1000)]
+    operations += [ConfigurePulse(f"p{number}", PulseChange(rate=10), create=True) for number in range(1000)]
     operations += [BindQueue(f"t{number}", "q00001", None) for number in range(1000)]
     operations += [BindQueue("wide", f"q{number:05}", None) for number in range(1000)]
     operations += [PutWith(Put("q00001", 0, bytes(200)), group=f"g{number}") for number in range(1000)]

@@ -33,9 +33,9 @@ from sockpqd.cluster.api import (
 from sockpqd.cluster.metrics.histogram import Histogram
 from sockpqd.core import (
     Accepted,
-    AddLearner,
     Address,
     ChangeInProgress,
+    ChangeMember,
     CloneChunk,
     Fence,
     Get,
@@ -43,6 +43,7 @@ from sockpqd.core import (
     LastNode,
     Lead,
     Machine,
+    MemberChange,
     Mirrored,
     NodeExists,
     NotYet,
@@ -50,7 +51,6 @@ from sockpqd.core import (
     Promote,
     Put,
     PutWith,
-    RemoveMember,
     ReplicaRefused,
     Reply,
     Request,
@@ -335,7 +335,7 @@ class FakeCluster:
 
     async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
         """Implement cluster.api."""
-        reply = await self._ask(AddLearner(name, peer, client))
+        reply = await self._ask(ChangeMember(name, MemberChange.JOIN, peer=peer, client=client))
         assert isinstance(reply, Joined | NodeExists | ChangeInProgress)
         return reply
 
@@ -343,7 +343,7 @@ class FakeCluster:
         """Implement cluster.api; n2 takes over when this node is removed."""
         if self.impossible:
             return NotPossible(self.impossible)
-        reply = await self._ask(RemoveMember(name, self.machine.membership.configuration))
+        reply = await self._ask(ChangeMember(name, MemberChange.REMOVE, self.machine.membership.configuration))
         assert isinstance(reply, Accepted | UnknownNode | LastNode | ChangeInProgress)
         if name == self.name and isinstance(reply, Accepted):
             self.follow("n2")

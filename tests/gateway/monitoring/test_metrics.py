@@ -25,7 +25,6 @@ from sockpqd.core import (
     How,
     MirrorEntries,
     Operation,
-    PauseGroup,
     PauseQueue,
     Put,
     PutWith,
@@ -454,7 +453,7 @@ def test_groups_with_settings_and_items_are_shown() -> None:
         assert (found["sockpqd_groups_with_settings", ()], found["sockpqd_items", ()]) == (0, 0)
         machine = watched.cluster.machine
         machine.apply(1_000_000, watched.cluster.now_ms, 1, [
-            ConfigureGroup("a", limit=5, rate=10, per_ms=500, weight=3), PauseGroup("b"),
+            ConfigureGroup("a", limit=5, rate=10, per_ms=500, weight=3), ConfigureGroup("b", paused=True),
             PutWith(Put("q", 0, b"", "i"), group="a"), PutWith(Put("q", 0, b""), group="c"), HoldItem("j", 1000),
         ])
         found = await watched.samples()

@@ -13,7 +13,6 @@ from sockpqd.core import (
     Configure,
     ConfigureFair,
     ConfigureQueue,
-    CreateQueue,
     Delete,
     DeleteQueue,
     Done,
@@ -151,9 +150,9 @@ LINES: list[tuple[str, object]] = [
     # transactions
     ("BEGIN", named()), ("COMMIT", named()), ("ROLLBACK", named()),
     # QUEUE, CONFIG, POLICY
-    ("QUEUE CREATE q", CreateQueue("q", QueueChange())), ("QUEUE CONFIG q", named("q")),
+    ("QUEUE CREATE q", ConfigureQueue("q", QueueChange(), create=True)), ("QUEUE CONFIG q", named("q")),
     ("QUEUE CREATE mail EXPIRE 300 THEN LATER TRIES 5 DEAD mail_dead WEIGHT 3",
-     CreateQueue("mail", QueueChange(300_000, Then.LATER, tries=5, dead="mail_dead", weight=3))),
+     ConfigureQueue("mail", QueueChange(300_000, Then.LATER, tries=5, dead="mail_dead", weight=3), create=True)),
     ("QUEUE CONFIG q EXPIRE 0 ORDER TIME TRIES 0 LIMIT 1 ITEMLIMIT 2 CAPACITY 3 MAXDATA 4 BATCH 5 PORTION 6 KEEP 7.5",
      ConfigureQueue("q", QueueChange(
          0, Then.DEFAULT, Order.TIME, 0, None, None, 1, 2, 3, 4, 5, 6, 7500))),

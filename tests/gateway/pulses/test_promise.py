@@ -10,7 +10,18 @@ from random import Random
 
 import pytest
 
-from sockpqd.core import CreatePulse, Feedback, GiveResult, Grant, Granted, Lead, Machine, Operation, PulseChange, Reply
+from sockpqd.core import (
+    ConfigurePulse,
+    Feedback,
+    GiveResult,
+    Grant,
+    Granted,
+    Lead,
+    Machine,
+    Operation,
+    PulseChange,
+    Reply,
+)
 from sockpqd.core.pulse.pulses import Pulses
 from sockpqd.gateway.pulses.window import Window
 from sockpqd.gateway.pulses.windows import WRITTEN_MS_MAX
@@ -44,7 +55,7 @@ class World:
         self.going: list[tuple[float, float, int, Leader]] = []     # written when, stamped when, how many, by whom
         self.tickets: list[int] = []
         self._apply(Lead("n0", 0, ("n0", "n1", "n2"), b"id", 0), self.now)
-        self._apply(CreatePulse("p", PulseChange(rate=RATE, per_ms=int(PER_S * 1000))), self.now)
+        self._apply(ConfigurePulse("p", PulseChange(rate=RATE, per_ms=int(PER_S * 1000)), create=True), self.now)
         self.leader = self._elected()
 
     def _apply(self, operation: Operation, stamp: float) -> Reply:

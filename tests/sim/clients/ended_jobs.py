@@ -13,7 +13,6 @@ from sockpqd.core import (
     Change,
     Configure,
     ConfigureQueue,
-    CreateQueue,
     Dedup,
     Delete,
     End,
@@ -52,7 +51,8 @@ class EndedJobs:
         queue = rng.choice(client.queues)
         kinds: tuple[Callable[[], Requested], ...] = (
             *6 * [self.atomic],
-            lambda: CreateQueue(queue, self._change()), *2 * [lambda: ConfigureQueue(queue, self._change())],
+            lambda: ConfigureQueue(queue, self._change(), create=True),
+            *2 * [lambda: ConfigureQueue(queue, self._change())],
             lambda: PurgeQueue(queue, Purged.ENDED),
             lambda: Configure(retained_bytes=rng.choice((0, 200, 1 << 30, 1 << 30))),
         )

@@ -22,12 +22,10 @@ from sockpqd.core import (
     How,
     Later,
     Operation,
-    PauseGroup,
     Policy,
     Put,
     PutWith,
     QueueChange,
-    ResumeGroup,
     Return,
     Sched,
     Then,
@@ -106,8 +104,8 @@ class GroupClient(Client):
         if draw < 0.5:
             return ConfigureGroup(group, rng.choice(LIMITS), rate, self._long(per_ms), rng.choice((None, 1, 3)))
         if draw < 0.65:
-            return PauseGroup(group, self._long(rng.choice(PAUSES_MS)))
-        return DeleteGroup(group) if draw < 0.7 else ResumeGroup(group)
+            return ConfigureGroup(group, paused=True, pause_ms=self._long(rng.choice(PAUSES_MS)))
+        return DeleteGroup(group) if draw < 0.7 else ConfigureGroup(group, paused=False)
 
     def _long(self, ms: int | None) -> int | None:
         return None if ms is None else self._times * ms

@@ -23,8 +23,6 @@ from sockpqd.core import (
     ConfigureGroup,
     ConfigurePulse,
     ConfigureQueue,
-    CreatePulse,
-    CreateQueue,
     Delete,
     DeleteGroup,
     DeletePulse,
@@ -49,7 +47,6 @@ from sockpqd.core import (
     OnDup,
     Order,
     Overflow,
-    PauseGroup,
     PauseQueue,
     Policy,
     PulseChange,
@@ -58,9 +55,7 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
-    ReleaseItem,
     Requested,
-    ResumeGroup,
     RetryItem,
     Sched,
     Selector,
@@ -258,7 +253,7 @@ class RandomCommands:
             self._put_elsewhere, self._put_elsewhere, self._put_elsewhere,
             lambda: End(client.release(), How.BURY, reason="why", text=rng.choice((None, b"dead for a reason"))),
             self._later_with_reason,
-            self._hold, self._hold, lambda: ReleaseItem(rng.choice(("i", "j"))),
+            self._hold, self._hold, lambda: HoldItem(rng.choice(("i", "j")), None),
             lambda: End(client.release(), How.DONE, ran_ms=rng.choice(RAN_MS), last=rng.random() < 0.2),
             lambda: replace(rng.choice((self._later, self._later_with_reason))(), ran_ms=rng.choice(RAN_MS)),
             lambda: replace(self._touch(), ran_ms=rng.choice(RAN_MS)),
@@ -350,7 +345,7 @@ class RandomCommands:
             leave = rng.random() < 0.15
             return DeleteQueue(queue, leave or rng.random() < 0.4, leave)
         if draw < 0.96:
-            return CreateQueue(queue, self._settings(queue))
+            return ConfigureQueue(queue, self._settings(queue), create=True)
         return Configure(
             rng.choice((None, Then.LATER, Then.DONE)), rng.choice((None, True, True, False)),
             rng.choice((None, *sorted(Policy))), rng.choice((None, 0, 400)),
@@ -386,13 +381,13 @@ class RandomCommands:
         kinds: tuple[Callable[[], Requested], ...] = (
             lambda: BindQueue(queue, queue, pattern), lambda: BindQueue(queue, queue, pattern),
             lambda: UnbindQueue(queue, queue, pattern), lambda: UnbindQueue(queue, None),
-            lambda: CreateQueue(queue, changed), lambda: ConfigureQueue(queue, changed),
+            lambda: ConfigureQueue(queue, changed, create=True), lambda: ConfigureQueue(queue, changed),
             lambda: ConfigureFair(
                 (0, rng.randrange(1, 100)), rng.choice((None, 5000)), rng.choice((None, 1, 2)),
                 rng.choice((None, 0, 600)),
             ),
-            lambda: ConfigureGroup(queue, rng.choice((0, 1, 3))), lambda: PauseGroup(queue),
-            lambda: ResumeGroup(queue), lambda: DeleteGroup(queue),
+            lambda: ConfigureGroup(queue, rng.choice((0, 1, 3))), lambda: ConfigureGroup(queue, paused=True),
+            lambda: ConfigureGroup(queue, paused=False), lambda: DeleteGroup(queue),
             lambda: BeatWorker(worker, 4, rng.randrange(5)), lambda: BeatWorker(worker, 4, rng.randrange(5)),
             lambda: SetWorker(worker, rng.choice((None, 1, 4)), rng.choice((None, 2)), rng.choice(sorted(WorkerState))),
         )
@@ -415,8 +410,8 @@ class RandomCommands:
             lambda: UnbindQueue(TOPIC, queue, pattern),
             lambda: UnbindQueue(TOPIC, None) if rng.random() < 0.2 else BindQueue(TOPIC, queue, None),
             lambda: ConfigureQueue(PASSING, change), lambda: ConfigureQueue(PASSING, change),
-            lambda: CreateQueue(PASSING, change),
-            *4 * [lambda: CreateQueue(rng.choice(TIED), change)],
+            lambda: ConfigureQueue(PASSING, change, create=True),
+            *4 * [lambda: ConfigureQueue(rng.choice(TIED), change, create=True)],
             lambda: DeleteQueue(PASSING, True),
         )
         return rng.choice(kinds)()
@@ -430,7 +425,7 @@ class RandomCommands:
             rng.choice((None, 300)),
         )
         kinds: tuple[Callable[[], Requested], ...] = (
-            *3 * [lambda: CreatePulse(pulse, change, rng.random() < 0.3, rng.choice((None, 1)))],
+            *3 * [lambda: ConfigurePulse(pulse, change, True, rng.random() < 0.3, rng.choice((None, 1)))],
             lambda: ConfigurePulse(pulse, change), lambda: SetPulse(pulse, client.body(), rng.random() < 0.3),
             lambda: DeletePulse(pulse) if rng.random() < 0.3 else TakeTurn(pulse, True),
             *6 * [lambda: TakeTurn(pulse, rng.random() < 0.8)],

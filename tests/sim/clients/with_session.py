@@ -16,7 +16,7 @@ from sockpqd.core import (
     AttachSession,
     BeatWorker,
     CloseSession,
-    CreateQueue,
+    ConfigureQueue,
     Get,
     GetWith,
     Later,
@@ -186,7 +186,8 @@ class SessionClient(Client):
                     operation = self._bound(operation)
                 if isinstance(operation, BeatWorker):
                     operation = replace(operation, session=self._session)
-                if self.passing and isinstance(operation, CreateQueue) and rng.random() < QUEUE_BOUND:
+                creates = isinstance(operation, ConfigureQueue) and operation.create
+                if self.passing and creates and rng.random() < QUEUE_BOUND:
                     operation = replace(operation, session=self._session)
                 waits = behind or (blocked and (_may_wait(operation) or isinstance(operation, TakeTurn)))
                 operations.append(

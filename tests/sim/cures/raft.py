@@ -27,7 +27,7 @@ from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 from sockpqd.cluster.storage.disk import Disk
 from sockpqd.cluster.syncing import Syncing
 from sockpqd.cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
-from sockpqd.core import Membership, PromoteLearner, RemoveMember, Reply
+from sockpqd.core import ChangeMember, MemberChange, Membership, Reply
 from sockpqd.core.handlers.dispatch import EXECUTE
 from sockpqd.core.state import State
 from tests.core.model.model import Model
@@ -228,16 +228,18 @@ def count_learners(patch: pytest.MonkeyPatch) -> None:
 
 def change_two_voters_at_once(patch: pytest.MonkeyPatch) -> None:
     """Make a change whatever configuration it was proposed for."""
-    real, model = EXECUTE[RemoveMember], Model.change
+    real, model = EXECUTE[ChangeMember], Model.change
 
-    def remove(state: State, operation: RemoveMember, seed: int) -> Reply:
-        return real(state, replace(operation, configuration=state.membership.configuration), seed)
+    def remove(state: State, operation: ChangeMember, seed: int) -> Reply:
+        if operation.change is MemberChange.REMOVE:
+            operation = replace(operation, configuration=state.membership.configuration)
+        return real(state, operation, seed)
 
-    def change(self: Model, operation: Any) -> Reply:
-        if isinstance(operation, RemoveMember):
+    def change(self: Model, operation: ChangeMember) -> Reply:
+        if operation.change is MemberChange.REMOVE:
             operation = replace(operation, configuration=self.configuration)
         return model(self, operation)
-    patch.setitem(TABLE, RemoveMember, remove)
+    patch.setitem(TABLE, ChangeMember, remove)
     patch.setattr(Model, "change", change)
 
 
@@ -247,7 +249,7 @@ def promote_at_once(patch: pytest.MonkeyPatch) -> None:
         membership = self._machine.membership
         if leading and membership.learner in self._context.peers and not self._proposed:
             self._proposed = True
-            self._propose(PromoteLearner(membership.learner, membership.configuration), self)
+            self._propose(ChangeMember(membership.learner, MemberChange.PROMOTE, membership.configuration), self)
     patch.setattr(Promotion, "tick", tick)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sockpqd.cluster import limits
 from sockpqd.cluster.administration import Administration
 from sockpqd.cluster.driver import Driver
-from sockpqd.core import Accepted, AddLearner, RemoveMember, SwitchService
+from sockpqd.core import Accepted, ChangeMember, MemberChange, SwitchService
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.node import SimNode
@@ -69,7 +69,7 @@ def _add(faults: Faults, node: SimNode) -> str:
     world.write_file(node)
     install(node, at_least=world.level)
     world.strangers.add(node.name)
-    leader.ask(world.command(AddLearner(own.name, own.peer, own.client)))
+    leader.ask(world.command(ChangeMember(own.name, MemberChange.JOIN, peer=own.peer, client=own.client)))
     if faults.rng.random() >= ABSENT:
         faults.later(LATE_S, node.start_again)
     return f"{node.name} at {leader.name}"
@@ -103,7 +103,7 @@ def _remove(faults: Faults, leader: SimNode, name: str) -> str:
     def answered(outcome: Outcome) -> None:
         if outcome.state == "applied" and outcome.reply == Accepted():
             _when_known(faults, leader, driver, driver.machine.index, lambda: _removed(faults, world.nodes[name]))
-    leader.ask(world.command(RemoveMember(name, configuration), answered))
+    leader.ask(world.command(ChangeMember(name, MemberChange.REMOVE, configuration), answered))
     return f"{name} at {leader.name}"
 
 

@@ -19,18 +19,19 @@ from sockpqd.core import (
     FEATURE_LEVEL,
     FIRST_LEVEL,
     GAP,
+    ChangeMember,
     Entry,
     Event,
     Fragment,
     FragmentsMissing,
     HandedMany,
     Lead,
+    MemberChange,
     MirrorChunk,
     MirrorEntries,
     MirrorPart,
     MirrorSnapshot,
     Operation,
-    PromoteLearner,
     RaiseLevel,
     Reply,
     Results,
@@ -50,8 +51,13 @@ from tests.sim.world.trace import Trace, Violation
 
 # Proposed by the leader itself, not by a client or an operator, and without an answer for these.
 LEADERS_OWN = (
-    Lead, Resume, Tick, PromoteLearner, RaiseLevel, Fragment, MirrorEntries, MirrorPart, MirrorSnapshot, MirrorChunk,
+    Lead, Resume, Tick, RaiseLevel, Fragment, MirrorEntries, MirrorPart, MirrorSnapshot, MirrorChunk,
 )
+
+
+def _is_leaders_own(operation: Operation) -> bool:
+    promotes = isinstance(operation, ChangeMember) and operation.change is MemberChange.PROMOTE
+    return promotes or isinstance(operation, LEADERS_OWN)
 
 
 class Past(NamedTuple):
@@ -146,7 +152,7 @@ class Checks:
         self._launched.add(entry.seed)
         carried: list[tuple[Operation, Outcome | None]] = []
         for place, operation in enumerate(entry.operations):
-            if isinstance(operation, LEADERS_OWN):
+            if _is_leaders_own(operation):
                 carried.append((operation, None))
                 continue
             while proposed[0].state == "refused":

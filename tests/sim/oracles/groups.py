@@ -28,12 +28,10 @@ from sockpqd.core import (
     How,
     Later,
     Operation,
-    PauseGroup,
     Policy,
     Put,
     PutWith,
     Reply,
-    ResumeGroup,
     Return,
     Sched,
     Stored,
@@ -122,7 +120,7 @@ class GroupLaws:
                         self._hand_out(operation, handed)
                 case Done() | Later() | Return() | End():
                     self._end(operation, reply)
-                case ConfigureQueue() | ConfigureGroup() | PauseGroup() | ResumeGroup() | DeleteGroup():
+                case ConfigureQueue() | ConfigureGroup() | DeleteGroup():
                     if isinstance(reply, Accepted):
                         self._configure(operation)
 
@@ -135,9 +133,7 @@ class GroupLaws:
         numbered = isinstance(reply, StoredNumber)
         self._jobs[put.data] = TracedJob(put.queue, group or put.queue, (-put.priority, self._puts), numbered)
 
-    def _configure(
-        self, operation: ConfigureQueue | ConfigureGroup | PauseGroup | ResumeGroup | DeleteGroup,
-    ) -> None:
+    def _configure(self, operation: ConfigureQueue | ConfigureGroup | DeleteGroup) -> None:
         if isinstance(operation, ConfigureQueue):
             change, queue = operation.change, self._queues[operation.queue]
             queue.sched = queue.sched if change.sched is None else change.sched
@@ -149,17 +145,18 @@ class GroupLaws:
             return
         group = self._groups[operation.group]
         match operation:
+            case ConfigureGroup(paused=False):
+                group.paused_until_ms = 0
+                for queue in self._queues.values():
+                    queue.sleeps_ms.pop(operation.group, None)
             case ConfigureGroup():
                 group.limit = group.limit if operation.limit is None else operation.limit
                 rate = operation.rate, operation.per_ms or 0
                 if operation.rate is not None and rate != (group.rate.most, group.rate.per_ms):
                     group.rate = Rate(operation.rate, operation.per_ms or 0)
-            case PauseGroup(_, pause_ms):
-                group.paused_until_ms = FOREVER_MS if pause_ms is None else self._now_ms + pause_ms
-            case ResumeGroup():
-                group.paused_until_ms = 0
-                for queue in self._queues.values():
-                    queue.sleeps_ms.pop(operation.group, None)
+                if operation.paused:
+                    pause_ms = operation.pause_ms
+                    group.paused_until_ms = FOREVER_MS if pause_ms is None else self._now_ms + pause_ms
             case DeleteGroup():
                 self._groups[operation.group] = TracedGroup()
 

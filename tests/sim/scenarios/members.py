@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sockpqd.core import AddLearner, Operation, RemoveMember, SwitchService
+from sockpqd.core import ChangeMember, MemberChange, Operation, SwitchService
 from tests.sim.world.node import SimNode
 from tests.sim.world.trace import Violation
 from tests.sim.world.world import World
@@ -63,7 +63,7 @@ def joins(world: World, node: SimNode) -> Iterator[float]:
     assert leader is not None
     address = world.addresses[node.name]
     world.write_file(node)
-    leader.ask(world.command(AddLearner(address.name, address.peer, address.client)))
+    leader.ask(world.command(ChangeMember(address.name, MemberChange.JOIN, peer=address.peer, client=address.client)))
     node.start_again()
     yield from until(world, lambda: node.name in world.voters and node.voter)
 
@@ -139,7 +139,7 @@ def a_removed_node_comes_back_to_strangers(world: World) -> Iterator[float]:
     leader = world.serving()
     assert leader is not None
     gone = others(world, leader)[0]
-    leader.ask(world.command(RemoveMember(gone.name, leader.machine.membership.configuration)))
+    leader.ask(world.command(ChangeMember(gone.name, MemberChange.REMOVE, leader.machine.membership.configuration)))
     yield from until(world, lambda: gone.name not in world.voters)
     yield 0.2
     gone.crash(power=False)
@@ -147,7 +147,9 @@ def a_removed_node_comes_back_to_strangers(world: World) -> Iterator[float]:
     yield from transfers(world, world.nodes["n4"])
     world.trace.fault("script", "the new node leads")
     address = world.addresses[gone.name]
-    world.nodes["n4"].ask(world.command(AddLearner(address.name, address.peer, address.client)))
+    world.nodes["n4"].ask(
+        world.command(ChangeMember(address.name, MemberChange.JOIN, peer=address.peer, client=address.client)),
+    )
     gone.start()
     yield 0.5
 
@@ -181,7 +183,7 @@ def two_operators_remove_a_node_each(world: World) -> Iterator[float]:
     first, second, third, fourth = others(world, leader)
     apart(world, leader, third, fourth)
     configuration = leader.machine.membership.configuration
-    commands = [world.command(RemoveMember(node.name, configuration)) for node in (first, second)]
+    commands = [world.command(ChangeMember(node.name, MemberChange.REMOVE, configuration)) for node in (first, second)]
     for command in commands:
         leader.ask(command)
     yield from until(world, lambda: all(command.state != "open" for command in commands))
@@ -202,7 +204,8 @@ def a_removed_leader_is_asked_for_more(world: World) -> Iterator[float]:
         node.switch(online=False)
     yield 0.5
     operations: tuple[Operation, ...] = (
-        RemoveMember(leader.name, 0), RemoveMember(rest[0].name, 1), SwitchService(True),
+        ChangeMember(leader.name, MemberChange.REMOVE, 0), ChangeMember(rest[0].name, MemberChange.REMOVE, 1),
+        SwitchService(True),
     )
     for number, operation in enumerate(operations):
         if leader.leads():
@@ -219,7 +222,7 @@ def a_removed_node_asks_for_votes(world: World) -> Iterator[float]:
     leader = world.serving()
     assert leader is not None
     gone, *rest = others(world, leader)
-    leader.ask(world.command(RemoveMember(gone.name, leader.machine.membership.configuration)))
+    leader.ask(world.command(ChangeMember(gone.name, MemberChange.REMOVE, leader.machine.membership.configuration)))
     yield from until(world, lambda: gone.name not in world.voters)
     left = world.checks.configurations.left[gone.name]
     yield from until(world, lambda: all(node.machine.index >= left for node in (gone, *rest)))

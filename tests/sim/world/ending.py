@@ -13,13 +13,13 @@ from sockpqd.core import (
     Due,
     End,
     Get,
+    HoldItem,
     How,
     Kick,
     Operation,
     PauseQueue,
     Put,
     PutWith,
-    ReleaseItem,
     RunningJob,
     Selector,
     Stored,
@@ -165,7 +165,7 @@ class Ending:
         operations = [*self._open_queues(), *self._call_forward()]
         graves = {job.queue for job in world.checks.model.buried}
         operations += [Kick(queue, 1000, here=True, buried=True) for queue in sorted(graves)]
-        operations += [ReleaseItem(item) for item in sorted(world.checks.model.holds)]
+        operations += [HoldItem(item, None) for item in sorted(world.checks.model.holds)]
         operations += [Get(None) for job in world.checks.model.jobs if job.ready]
         operations += [self._finish(job) for job in node.machine.running() if not self._returns_soon(job.session)]
         self._asked = [Outcome(operation, world.told) for operation in operations]

@@ -22,13 +22,14 @@ from sockpqd.cluster.storage.errors import RejoinNeeded, SnapshotTooNew, Storage
 from sockpqd.cluster.wire.messages import Hello, Message
 from sockpqd.core import (
     Applied,
+    ChangeMember,
     Effects,
     Event,
+    MemberChange,
     Operation,
     PageLost,
     Pager,
     Pages,
-    PromoteLearner,
     continues,
     decode_entry,
     level_of,
@@ -219,7 +220,7 @@ class SimNode:
             carried = self.checks.launched(entry, self._proposed)
             self.world.timekeeping.launched(self, decode_entry(entry))
             for operation, _ in carried:
-                if isinstance(operation, PromoteLearner):
+                if isinstance(operation, ChangeMember) and operation.change is MemberChange.PROMOTE:
                     self._promotes(self.world.nodes[operation.node])
 
             def landed(applied: Applied | None, reason: int) -> None:

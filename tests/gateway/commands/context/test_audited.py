@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from sockpqd.core import CreateQueue, Put
+from sockpqd.core import ConfigureQueue, Put
 from sockpqd.gateway.auth import permissions as may
 from sockpqd.gateway.commands.catalog import ROWS
 from sockpqd.gateway.commands.context.audited import _Audited
@@ -112,7 +112,7 @@ def test_while_many_lines_wait_no_command_that_leaves_one_is_begun(
             other.send(b"PUT free 0 1\r\nxQUEUE CREATE kept WEIGHT 2\r\n")
             await gateway.until(lambda: gateway.cluster.operations(Put))
             assert await other.line() == b"200 OK\r\n"
-            assert not gateway.cluster.operations(CreateQueue)
+            assert not gateway.cluster.operations(ConfigureQueue)
             waiting = False
             assert await other.line() == b"200 OK\r\n"
         try:

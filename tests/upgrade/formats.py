@@ -26,6 +26,7 @@ from sockpqd.cluster.journal.journal_format import JournalRecord, body_crc, enco
 from sockpqd.cluster.journal.journal_state import StateSummary
 from sockpqd.cluster.wire import framing, messages
 from sockpqd.core import FIRST_LEVEL, End, encode_operation
+from sockpqd.core.handlers.dispatch import LEVELS
 from sockpqd.core.ops.entry import ENTRY_FORMAT
 from sockpqd.gateway.beanstalkd import remote
 from tests.samples import OPERATIONS, forms
@@ -38,14 +39,15 @@ KINDS = ("ENTRY", "TRUNCATE", "PREFIX", "CLEAR", "TERM", "VOTER", "STATE", "ACKN
 Parts = dict[str, Any]
 
 
-def described() -> Parts:
-    """Return the formats of this program."""
+def described(level: int) -> Parts:
+    """Return the formats of this program, with the operations up to this feature level."""
+    known = {str(kind.__struct_config__.tag) for kind in OPERATIONS if LEVELS.get(kind, FIRST_LEVEL) <= level}
     return {
         "entry format": ENTRY_FORMAT,
         "wire format": messages.WIRE_FORMAT,
         "journal version": journal_format.VERSION,
-        "operations": {str(tag): fields for tag, fields in sorted(operations().items())},
-        "samples": {tag: " ".join(found) for tag, found in samples_of_operations().items()},
+        "operations": {str(tag): fields for tag, fields in sorted(operations().items()) if str(tag) in known},
+        "samples": {tag: " ".join(found) for tag, found in samples_of_operations().items() if tag in known},
         "messages": {tag: encoded.hex() for tag, encoded in sorted(samples().items())},
         "calls": {tag: encoded.hex() for tag, encoded in sorted(samples_of_calls().items())},
         "outcomes": {tag: encoded.hex() for tag, encoded in sorted(samples_of_outcomes().items())},
@@ -159,4 +161,5 @@ def frame() -> bytes:
 
 if __name__ == "__main__":
     FORMATS.mkdir(exist_ok=True)
-    (FORMATS / f"{sys.argv[1]}.json").write_text(json.dumps(described(), indent=1) + "\n", "utf-8")
+    formats = described(int(sys.argv[1].removeprefix("level")))
+    (FORMATS / f"{sys.argv[1]}.json").write_text(json.dumps(formats, indent=1) + "\n", "utf-8")

@@ -30,7 +30,7 @@ class ModelItems(ModelPut):
     def hold_item(self, hold: HoldItem) -> Reply:
         """Hold an item: it does not end for a while. Or release it: it ends with its last job."""
         if hold.expire_ms is None:
-            return self._release(hold.item)
+            return self._release_item(hold.item)
         if self.cancelling(hold.item):
             return ItemCancelled()
         name = self.new_item() if hold.item is None else hold.item
@@ -42,7 +42,7 @@ class ModelItems(ModelPut):
         self.holds[name] = ModelHold(self.clock_ms + length_ms, length_ms, hold.then)
         return Accepted() if hold.item is not None else Stored(name)
 
-    def _release(self, item: str | None) -> Reply:
+    def _release_item(self, item: str | None) -> Reply:
         if item is None or item not in self.holds:
             return ItemNotHeld()
         self.end_hold(item)

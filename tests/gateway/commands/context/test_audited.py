@@ -152,7 +152,7 @@ def test_what_changes_queues_pulses_and_topics_is_noted_without_bodies(caplog: p
         ("QUEUE CREATE", "200 OK"), ("QUEUE PURGE", "200 OK 1"), ("QUEUE DELETE", "200 OK"), ("PULSE CREATE", "200 OK"),
         ("PULSE SET", "200 OK"), ("TOPIC BIND", "200 OK"), ("KICK", "200 OK 0"),
     ], (lines, answers)
-    assert "object='queue=a then=DEFAULT limit=2 spread=False'" in lines[0]
+    assert "object='queue=a then=DEFAULT limit=2 spread=False create=True'" in lines[0]
     assert "secret" not in "".join(lines)
 
 

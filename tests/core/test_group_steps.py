@@ -89,10 +89,10 @@ def one_of_many_groups_in_many_queues(count: int) -> Machine:
     """A group with LIMIT 1 that has a job in each of this many queues, behind those of nine others."""
     machine = Machine()
     names = [f"q{number}" for number in range(count)]
-    execute(machine, [CreateQueue(name, QueueChange(sched=Sched.FAIR)) for name in names])
+    execute(machine, [ConfigureQueue(name, QueueChange(sched=Sched.FAIR), create=True) for name in names])
     execute(machine, [put(f"g{number}", name) for name in names for number in range(9)])
     execute(machine, [ConfigureGroup("g", limit=1), *[put("g", name) for name in [*names, *["q7"] * 9]]])
-    execute(machine, [PauseGroup(f"g{number}") for number in range(9)])
+    execute(machine, [ConfigureGroup(f"g{number}", paused=True) for number in range(9)])
     return machine
 
 
@@ -119,7 +119,7 @@ def test_a_job_costs_little_more_however_many_there_are(made: Callable[[int], Ma
 def test_a_node_that_began_with_a_snapshot_counts_the_same_work() -> None:
     machine = Machine()
     names = [f"q{number}" for number in range(WIDE)]
-    execute(machine, [CreateQueue(name, QueueChange(sched=Sched.FAIR)) for name in names])
+    execute(machine, [ConfigureQueue(name, QueueChange(sched=Sched.FAIR), create=True) for name in names])
     execute(machine, [put(f"g{number}", name) for name in names for number in range(9)])
     execute(machine, [GetWith(Get((name,)), policy=Policy.FAIR) for name in names] * 3)      # six groups are left
     again = restored(snapshot_of(machine))

@@ -276,6 +276,17 @@ def _lost_on_the_way_to_a_node_that_was_cut_off(story: Story) -> None:
     story.do("a", "delete", 2, 6)
 
 
+def _lost_on_the_way_and_another_given(story: Story) -> None:
+    story.put(1, 0, ttr=2)
+    story.put(2, 0.5)
+    story.put(3, 0.6)
+    story.reserve("a", 1, 2)
+    story.reserve("c", 0, 3, lasts=3.5)
+    story.reserve("a", 4, 1)
+    for number, conn in ((1, "a"), (2, "a"), (3, "c")):
+        story.do(conn, "delete", number, 4 + number)
+
+
 def _new_priority(story: Story) -> None:
     story.put(1, 0, priority=0)
     story.put(2, 0.5, priority=5)
@@ -304,8 +315,8 @@ def _node_silent_for_long(story: Story) -> None:
 
 @pytest.mark.parametrize("tell", [
     _lease_over, _holder_died, _given_to_who_waited, _with_one_that_never_heard,
-    _lost_on_the_way_to_a_node_that_was_cut_off, _new_priority, _deleted_by_who_held_it,
-    _node_silent_for_long,
+    _lost_on_the_way_to_a_node_that_was_cut_off, _lost_on_the_way_and_another_given, _new_priority,
+    _deleted_by_who_held_it, _node_silent_for_long,
 ])
 def test_what_can_be_explained_accuses_nobody(tell: Callable[[Story], None]) -> None:
     story = Story()

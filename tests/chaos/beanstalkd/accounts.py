@@ -111,10 +111,10 @@ class Accounts:
         for deed in self.deeds:                         # one connection executes one command after the other
             if deed.verb == "reserve":
                 # A node without a link to the leader asks again when it has one: the job of the lost answer comes back
-                # after its time to run, and the second answer may be TIMED_OUT.
-                if deed.answer is None or (deed.job is None and deed.end_ns - deed.start_ns > OVERDUE_NS):
+                # after its time to run, and the second answer may be TIMED_OUT, or another job.
+                if deed.answer is None or deed.end_ns - deed.start_ns > OVERDUE_NS:
                     self.hidden.append(deed)
-                elif deed.job is not None and (account := self._account(deed)) is not None:
+                if deed.job is not None and (account := self._account(deed)) is not None:
                     hold = Hold(deed, self._until(deed, account.put))
                     account.holds.append(hold)
                     open_holds[deed.connection, deed.job] = hold

@@ -80,7 +80,7 @@ PROCESSES = (
     "pqctl/test_signals.py", "pqctl/test_backups.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_top.py",
     "pqctl/test_usage.py",
-    "mutants/test_collected.py", "mutants/test_judging.py", "test_forks.py", "test_forkserver.py", "test_lanes.py",
+    "mutants/test_collected.py", "mutants/test_judging.py", "test_forkserver.py", "test_lanes.py",
     "test_new_option.py", "test_waiting.py",
     "worker/children/test_cancels.py", "worker/children/test_process_child.py", "worker/program/test_all_ends.py",
     "worker/program/test_page.py",

@@ -35,8 +35,8 @@ LANES = {
     "cpu": "not processes", "waiting": "processes and not chaos and not programs", "chaos": "processes and chaos",
     "programs": "processes and programs",
 }
-FAST_FORKS = 4          # on two cores, as some tests wait for time limits of clients
-CPU_FORKS = 2           # of the lane that computes: half of its time it waits for such limits as well
+FAST_JOBS = "4"         # of pytest-xdist: on two cores, as some tests wait for time limits of clients
+CPU_JOBS = "2"          # of the lane that computes: half of its time it waits for such limits as well
 YIELDING = frozenset({"cpu"})   # lanes of `all` that the others precede: no node of theirs is late for it
 YIELDING_NICE = 5       # a third of the weight of others: its own tests are not held up for long
 POLL_S = 0.2
@@ -50,18 +50,13 @@ Commands = Mapping[str, Sequence[str]]
 
 def fast(*arguments: str) -> Commands:
     """Style, types, and all tests that are quick and start no process."""
-    return {**STYLE, "tests": _pytest("tests", FAST, "--fast", *forks(FAST_FORKS), *arguments)}
+    return {**STYLE, "tests": _pytest("tests", FAST, "--fast", "-n", FAST_JOBS, *arguments)}
 
 
 def everything(*arguments: str) -> Commands:
     """Style, types, and every test in one of four lanes."""
-    many = {"cpu": forks(CPU_FORKS)}
-    return {**STYLE, **{name: _pytest(name, chosen, *many.get(name, ()), *arguments) for name, chosen in LANES.items()}}
-
-
-def forks(count: int) -> list[str]:
-    """Return what lets pytest run tests that start no process in so many forks."""
-    return ["-p", "tests.forks", "--forks", str(count), "-p", "no:schemathesis"]    # takes half a second to import
+    jobs = {"cpu": ("-n", CPU_JOBS)}
+    return {**STYLE, **{name: _pytest(name, chosen, *jobs.get(name, ()), *arguments) for name, chosen in LANES.items()}}
 
 
 SETS = {"fast": fast, "all": everything}

@@ -19,8 +19,6 @@ from pathlib import Path
 
 import click
 
-from tests.lanes import forks
-
 ROOT = Path(__file__).parents[1]
 
 
@@ -43,7 +41,7 @@ def main(minutes: float, times: float, jobs: int, seed: int | None, tests: tuple
 
 def command(seed: int, times: float, jobs: int, tests: Sequence[str] = ()) -> list[str]:
     """Return what runs one round."""
-    many = forks(jobs) if jobs > 1 else []
+    many = ["-n", str(jobs)] if jobs > 1 else []
     return [
         sys.executable, "-m", "pytest", "-q", "-m", "not processes", "--timeout=0", f"--laws={times}",
         f"--hypothesis-seed={seed}", *many, *(tests or ["tests"]),

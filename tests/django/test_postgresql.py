@@ -23,7 +23,7 @@ def test_databases_of_postgresql() -> None:
         for alias in ("default", "other"):
             server.create(f'"{alias}"')
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", *(Path(__file__).parent / test for test in TESTS)], cwd=ROOT,
+            [sys.executable, "-m", "pytest", "-q", "-n0", *(Path(__file__).parent / test for test in TESTS)], cwd=ROOT,
             env={**os.environ, "SHOP_POSTGRES_PORT": str(server.port)}, capture_output=True, text=True, check=False,
         )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.lanes import FAST, FAST_FORKS, forks
+from tests.lanes import FAST, FAST_JOBS
 from tests.pythons import debian, mixed
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def quick_tests(version: str, program: Path) -> bool:
     """Run the tests of `make test-fast`; returns whether all passed."""
     print(f"the quick tests with Python {version}:", flush=True)
     done = subprocess.run(
-        [program, "-m", "pytest", "-q", "-m", FAST, "--fast", *forks(FAST_FORKS),
+        [program, "-m", "pytest", "-q", "-m", FAST, "--fast", "-n", FAST_JOBS,
          "-o", f"cache_dir=.pytest_cache/{version}", "tests"],
         cwd=ROOT, check=False, env=mixed.environment())
     return done.returncode == 0

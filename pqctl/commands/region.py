@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from sockpqd.pqctl.invocation import Call, Seconds, command, group
+from sockpqd.pqctl.invocation import Call, Seconds, command, directories, files, group
 from sockpqd.pqctl.output import exit_codes
 
+if TYPE_CHECKING:
+    from sockpqd.pqctl.actions.regions.origin import OriginAccess
+
 ORIGIN = "ORIGIN"
+
+
+def _reaching_origin(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options by which the origin is reached, whose users and authority may be others."""
+    @functools.wraps(function)
+    def run(
+        call: Call, origin: str | None, origin_ca: str | None, origin_user: str | None, origin_secret_file: str | None,
+        **more: Any,
+    ) -> int:
+        from sockpqd.pqctl.actions.regions.origin import OriginAccess
+
+        given = None if origin is None else OriginAccess(origin, origin_ca, origin_user, origin_secret_file)
+        return function(call, given, **more)
+
+    for option in reversed((
+        click.option("--origin-ca", metavar="FILE", shell_complete=files,
+                     help="PEM: who signed the origin's certificates. [default: as for the replica]"),
+        click.option("--origin-user", metavar="NAME", help="The user at the origin. [default: as for the replica]"),
+        click.option("--origin-secret-file", metavar="FILE", shell_complete=files, help="That user's secret."),
+    )):
+        run = option(run)
+    return run
 
 
 @group("region")
@@ -20,7 +49,8 @@ def region() -> None:
 
 @command(region, timeout=5.0, epilog=exit_codes.READING)
 @click.argument("origin", required=False, metavar=f"[{ORIGIN}]")
-def status(call: Call, origin: str | None) -> int:
+@_reaching_origin
+def status(call: Call, origin: OriginAccess | None) -> int:
     """Show how far the copy is on each node, and how far behind its origin if that is given."""
     from sockpqd.pqctl.actions.regions import compare
 
@@ -30,7 +60,8 @@ def status(call: Call, origin: str | None) -> int:
 @command(region, timeout=5.0, epilog=exit_codes.epilog(
     done="it can follow, or follows", refused="something is in the way; the lines with FAIL say what"))
 @click.argument("origin", required=False, metavar=f"[{ORIGIN}]")
-def follow(call: Call, origin: str | None) -> int:
+@_reaching_origin
+def follow(call: Call, origin: OriginAccess | None) -> int:
     """Check whether this copy can follow its origin, and let it follow again if it was stopped.
 
     A copy follows when its nodes have a section [replica] in their configuration and are started with empty data
@@ -59,7 +90,8 @@ def stop(call: Call, yes: bool) -> int:
     done="equal", refused="DIFFERENT at the same position: call for help", unreached="could not be compared",
     unknown=""))
 @click.argument("origin", metavar=ORIGIN)
-def diff(call: Call, origin: str) -> int:
+@_reaching_origin
+def diff(call: Call, origin: OriginAccess) -> int:
     """Compare the copy with its origin, by their hashes at the same position in the log.
 
     Under load they rarely answer at the same position, so this keeps asking for --timeout. A replica compares itself
@@ -73,9 +105,10 @@ def diff(call: Call, origin: str) -> int:
 @command(region, timeout=30.0)
 @click.option("--grace", type=Seconds(0, 86_400), metavar="SECONDS",
               help="What leases, sessions, holds and TTLs get beyond what they had left. [default: 60]")
-@click.option("--fence", metavar=ORIGIN, help="First switch off the origin at these servers for good.")
+@click.option("--fence", "origin", metavar=ORIGIN, help="First switch off the origin at these servers for good.")
+@_reaching_origin
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def promote(call: Call, grace: float | None, fence: str | None, yes: bool) -> int:
+def promote(call: Call, origin: OriginAccess | None, grace: float | None, yes: bool) -> int:
     """Let the copy take the place of its origin: it serves, and follows no longer.
 
     With --fence nothing is lost as long as the origin can be reached: it is switched off first, and the copy takes the
@@ -83,4 +116,22 @@ def promote(call: Call, grace: float | None, fence: str | None, yes: bool) -> in
     """
     from sockpqd.pqctl.actions.regions import promote
 
-    return promote.promote(call, grace, fence, yes)
+    return promote.promote(call, grace, origin, yes)
+
+
+@command(region, timeout=600.0, epilog=exit_codes.epilog(
+    done="the copy was equal, and served", refused="it was DIFFERENT, or refused", unknown=""))
+@click.option("--folder", metavar="DIR", shell_complete=directories,
+              help="Where the copy has its data, which are removed. [default: that of temporary files]")
+@click.option("--hot-bytes", type=click.IntRange(0), metavar="BYTES",
+              help="As limits.hot_bytes of the origin, so that a large state needs no more memory than there.")
+def drill(call: Call, folder: str | None, hot_bytes: int | None) -> int:
+    """Rehearse a promotion: make another copy of the live cluster at --servers on this machine, and remove it.
+
+    A node without clients, on loopback only, follows the cluster until it is level, is compared with it and promoted,
+    executes a first command and is removed. Neither the cluster nor its replicas notice. Every wait is for --timeout
+    at most. The machine needs as much memory and disk as a node of the cluster.
+    """
+    from sockpqd.pqctl.actions.regions import drill
+
+    return drill.drill(call, folder, hot_bytes)

@@ -20,10 +20,10 @@ def look(data_dir: Path, process: int | None = None) -> list[Check]:
 
     `process`: the node, whose configuration determines its needs of disk space.
     """
-    program = _program()
-    if program is None:
+    sockpqd = program()
+    if sockpqd is None:
         return [Check(SKIP, "snapshots", "there is no sockpqd beside pqctl or in the path", "run this on the node")]
-    command = [program, "--check-data", str(data_dir)]
+    command = [sockpqd, "--check-data", str(data_dir)]
     configured = None if process is None else _configuration_of(process)
     unknown: list[Check] = []
     environment = dict(os.environ)
@@ -36,14 +36,14 @@ def look(data_dir: Path, process: int | None = None) -> list[Check]:
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     except OSError as error:
-        return [Check(WARN, "snapshots", f"{program} cannot be run: {error.strerror}", "reinstall it")]
+        return [Check(WARN, "snapshots", f"{sockpqd} cannot be run: {error.strerror}", "reinstall it")]
     try:
         found = [Check(**json.loads(line)) for line in ended.stdout.splitlines()]
     except (TypeError, ValueError):
         found = []
     if ended.returncode or not found:
         why = ended.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
-        return [Check(WARN, "snapshots", f"{program} --check-data failed: {why[0]}",
+        return [Check(WARN, "snapshots", f"{sockpqd} --check-data failed: {why[0]}",
                       "run this as the node's user or as root")]
     return found + unknown
 
@@ -79,7 +79,7 @@ def _words(file: Path) -> list[str]:
     return os.fsdecode(file.read_bytes()).split("\0")
 
 
-def _program() -> str | None:
+def program() -> str | None:
     """The sockpqd that was installed together with this pqctl, or else the one in PATH."""
     beside = Path(sys.executable).with_name("sockpqd")
     return str(beside) if beside.exists() else shutil.which("sockpqd")

@@ -5,6 +5,7 @@ The inventory is the example of deploy/ansible with other addresses, so the exam
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -89,6 +91,23 @@ class Cluster:
         self.machines[name] = machine
         machine.power_on()
         return machine
+
+    def another(self, names: Sequence[str], variables: dict[str, Any]) -> Cluster:
+        """Return a cluster with an inventory of its own on new hosts beside these, which end with this one."""
+        other = copy.copy(self)
+        other._variables = variables
+        other.inventory = self.folder / f"inventory-{names[0]}"
+        shutil.copytree(PLAYBOOKS / "inventory/example", other.inventory)
+        for name in names:
+            self.add(name)
+        other.write_inventory(list(names))
+        return other
+
+    def vary(self, **variables: Any) -> None:
+        """Change variables of the inventory, for the playbooks from now on; None removes one."""
+        together = {**self._variables, **variables}
+        self._variables = {key: value for key, value in together.items() if value is not None}
+        self.write_inventory(self.names)
 
     def write_inventory(self, names: list[str]) -> None:
         """The hosts of the cluster from now on."""

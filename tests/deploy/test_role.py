@@ -31,7 +31,6 @@ def load(path: Path) -> Any:
     [
         ("sockpqd_queue", QueueSection), ("sockpqd_limits", Limits), ("sockpqd_raft", Raft),
         ("sockpqd_gateway", GatewaySection), ("sockpqd_log", Log), ("sockpqd_feed", FeedSection),
-        ("sockpqd_replica", ReplicaSection),
     ],
 )
 def test_every_key_of_the_configuration_is_a_variable(variable: str, section: type) -> None:
@@ -39,6 +38,12 @@ def test_every_key_of_the_configuration_is_a_variable(variable: str, section: ty
     assert {key: option["type"] for key, option in options.items()} == {
         key: TYPES[kind] for key, kind in get_type_hints(section).items()
     }
+
+
+@pytest.mark.usefixtures("ansible")
+def test_every_key_of_a_copy_has_its_place_in_the_role() -> None:
+    described = load(ROLE / "vars/main.yml")["sockpqd_replica_there"]
+    assert [key for key in get_type_hints(ReplicaSection) if f"'{key}':" not in described] == []
 
 
 @pytest.mark.usefixtures("ansible")

@@ -271,7 +271,7 @@ def test_memory_for_a_snapshot(
 
 def test_what_sockpqd_finds_in_the_files_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "sockpqd"
-    monkeypatch.setattr(files, "_program", lambda: str(program))
+    monkeypatch.setattr(files, "program", lambda: str(program))
     assert files.look(tmp_path / "missing")[0].state == WARN
     said = '{"state": "FAIL", "name": "pages", "found": "bad"}'
     program.write_text(f"#!/bin/sh\n[ $1 = --check-data ] && echo '{said}'")
@@ -280,7 +280,7 @@ def test_what_sockpqd_finds_in_the_files_is_shown(tmp_path: Path, monkeypatch: p
     program.write_text("#!/bin/sh\necho what >&2; exit 2")
     (check,) = files.look(tmp_path)
     assert (check.state, "what" in check.found) == (WARN, True)
-    monkeypatch.setattr(files, "_program", lambda: None)
+    monkeypatch.setattr(files, "program", lambda: None)
     assert files.look(tmp_path)[0].state == SKIP
 
 
@@ -291,7 +291,7 @@ def test_what_a_node_needs_of_its_disk_is_asked_for_its_own_configuration(
     program.write_text(
         """#!/bin/sh\necho '{"state": "OK", "name": "disk size", "found": "'$3 $4 $SOCKPQD_LIMITS_HOT_BYTES'"}'""")
     program.chmod(0o700)
-    monkeypatch.setattr(files, "_program", lambda: str(program))
+    monkeypatch.setattr(files, "program", lambda: str(program))
     node = subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(60)", "--config", "n1.toml"], cwd=tmp_path,
         env={"SOCKPQD_LIMITS_HOT_BYTES": "7", "OTHER": "x"})

@@ -61,7 +61,7 @@ user list | user set evil_u --rights put:evil* --secret-file {secret} | user del
 cron list | cron list --queue evil_q | cron delete evil_task | config | bench --seconds 0.1 --connections 1
 doctor | doctor --data-dir {folder} | events --after 0 --wait 0.2 | top --count 1
 import beanstalkd 127.0.0.1:1 | region status {server} | region diff {server} | region promote --yes
-region follow {server} | region stop --yes
+region follow {server} | region stop --yes | region drill --timeout 1
 """
 LINES = [line.strip() for part in COMMANDS.splitlines() for line in part.split(" | ") if line.strip()]
 WAYS = [poison.names, poison.refusals, poison.rubbish]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,12 +13,15 @@ import pytest
 from sockpq import Client, OutcomeUnknown, ReplicaStatus, SockpqError
 
 from devcluster.cluster import LocalCluster
+from sockpqd.pqctl.access import ClusterAccess
+from sockpqd.pqctl.actions.regions import drill_node
 from sockpqd.pqctl.actions.regions import promote as promotion
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN
 from sockpqd.pqctl.doctor.region_checks import judge
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED
+from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
 from tests.pqctl.running import ask, run
+from tests.system.load import Producer
 from tests.waiting import PATIENCE_S, until
 
 
@@ -187,6 +192,63 @@ def test_doctor_judges_how_a_copy_follows(told: list[ReplicaStatus], state: str,
     assert check.state == state
     assert words in check.found
     assert check.advice is not None or state == OK
+
+
+def test_a_drill_promotes_another_copy_and_leaves_the_cluster_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:
+    with LocalCluster(3) as cluster, Client(cluster.servers, timeout=PATIENCE_S) as client:
+        for number in range(20):
+            client.put("q", str(number))
+        client.put("other", "more")
+        producer = Producer(cluster.servers, "load")
+        producer.start()
+        before = client.cluster_hash(cluster.servers[0]).applied
+        code, told = ask(
+            capsys, cluster.servers, "region", "drill", "--folder", str(tmp_path), "--hot-bytes", "67108864",
+            "--timeout", str(PATIENCE_S))
+        assert code == DONE, told
+        acknowledged = len(producer.acknowledged)
+        until(lambda: len(producer.acknowledged) > acknowledged, "the cluster serves no longer")
+        producer.finish()
+        assert told["position"] >= told["equal_at"] >= before
+        assert told["queues"] == 3
+        assert 21 < told["jobs"] <= 21 + len(producer.acknowledged) + len(producer.unknown)
+        assert told["disk_bytes"] > 0
+        assert list(tmp_path.iterdir()) == []
+        assert client.total("sockpqd_drill").jobs == 0
+
+
+def test_a_drill_that_cannot_follow_says_why_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with (
+        LocalCluster(1) as origin, LocalCluster(1, {"replica": {"of": ",".join(origin.servers)}}) as replica,
+    ):
+        drill = ("region", "drill", "--folder", str(tmp_path))
+        code, _, errors = run(capsys, "--servers", replica.servers[0], *drill)
+        assert (code, "is a copy of another cluster itself" in errors) == (REFUSED, True)
+        monkeypatch.setattr(drill_node, "program", lambda: "/bin/false")
+        code, _, errors = run(capsys, "--servers", origin.servers[0], *drill)
+        assert (code, "the node of the drill has ended" in errors) == (FILE_ERROR, True)
+        monkeypatch.setattr(drill_node, "program", lambda: None)
+        code, _, errors = run(capsys, "--servers", origin.servers[0], *drill)
+        assert (code, "no program sockpqd" in errors) == (USAGE_ERROR, True)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_the_node_of_a_drill_reaches_the_cluster_as_pqctl_does(tmp_path: Path) -> None:
+    access = ClusterAccess("ca.crt", "copy", "secret-of-the-copy")
+    node = drill_node.DrillNode(["10.1.0.1:11361", "10.1.0.2:11361"], access, None, None)
+    node.folder, node.address = tmp_path, "127.0.0.1:1"
+    settings = tomllib.loads(node._configuration("127.0.0.1:2"))
+    secret = tmp_path / "secret"
+    assert settings["replica"] == {
+        "of": "10.1.0.1:11361,10.1.0.2:11361", "user": "copy", "secret_file": str(secret),
+        "ca": str(Path("ca.crt").resolve()),
+    }
+    assert (secret.read_text(), secret.stat().st_mode & 0o777) == ("secret-of-the-copy", 0o600)
+    assert all(address.startswith("127.0.0.1:") for address in settings["listen"].values())
 
 
 def test_nothing_is_promoted_without_a_question(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ NAMES = {
     "cluster": ["add", "hash", "leader", "offline", "online", "remove", "snapshot", "status", "transfer"],
     "node": ["offline", "online", "shutdown", "snapshot"],
     "map": ["add", "assign", "check", "init", "move", "remove", "show", "spread"],
-    "region": ["diff", "follow", "promote", "status", "stop"],
+    "region": ["diff", "drill", "follow", "promote", "status", "stop"],
     "queue": ["config", "create", "delete", "drain", "list", "move", "pause", "peek", "purge", "resume", "stat"],
     "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
     "item": ["cancel", "hold", "list", "release", "retry", "show"],

@@ -61,7 +61,7 @@ def _refusal(client: Client) -> bytes | None:
     if not client.link.secure:
         hub.access.complain("CLUSTER FEED without TLS", client.guard.user, client.link.peer)
         return responses.FORBIDDEN
-    return None if hub.cluster.machine.mirrored is None else responses.OFFLINE_MODE
+    return responses.OFFLINE_MODE if hub.cluster.is_replica else None
 
 
 def _refusal_of_place(client: Client, index: int, at: int | None, value: str) -> bytes | None:

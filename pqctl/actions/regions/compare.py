@@ -9,15 +9,11 @@ from contextlib import suppress
 from sockpq import Client, ReplicaStatus, SockpqError
 
 from sockpqd.pqctl.actions.hashes import ANSWER_S, PAUSE_S, Comparison
+from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from sockpqd.pqctl.replicas import STOPPED, ask, follower_of, in_words
-
-
-def origin_of(call: Call, servers: str) -> Call:
-    """Return the same call for the origin at these servers."""
-    return Call(call.options._replace(servers=servers), call.as_json, call.timeout)
 
 
 def hashes(call: Call, client: Client, servers: Servers) -> Iterator[tuple[str, int, str]]:
@@ -35,7 +31,7 @@ def told(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatu
         return None
 
 
-def status(call: Call, origin: str | None) -> int:
+def status(call: Call, origin: OriginAccess | None) -> int:
     """Show how far the copy is on each node of the replica, and how far its origin is if that is given."""
     with cluster_of(call) as (client, servers):
         copies = list(hashes(call, client, servers))
@@ -60,7 +56,7 @@ def status(call: Call, origin: str | None) -> int:
     return DONE if copies and (origin is None or executed is not None) else UNREACHED
 
 
-def diff(call: Call, origin: str) -> int:
+def diff(call: Call, origin: OriginAccess) -> int:
     """Ask until a node of each has answered at the same position; prints whether they are equal there."""
     until = time.monotonic() + call.timeout
     comparison = Comparison()
@@ -70,15 +66,15 @@ def diff(call: Call, origin: str) -> int:
                 comparison.add(f"{name} (replica)", applied, value)
             for name, applied, value in hashes(call, there, originals):
                 comparison.add(f"{name} (origin)", applied, value)
-            met = _met(comparison)
-            if comparison.different is not None or met is not None or time.monotonic() > until:
+            together = met(comparison)
+            if comparison.different is not None or together is not None or time.monotonic() > until:
                 break
             time.sleep(PAUSE_S)
     different = comparison.different
     if different is not None:
         equal, position, sentence, code = False, different, f"DIFFERENT at position {different}", REFUSED
-    elif met is not None:
-        equal, position, sentence, code = True, met, f"equal at position {met}", DONE
+    elif together is not None:
+        equal, position, sentence, code = True, together, f"equal at position {together}", DONE
     else:
         sentence = "not compared: never seen at the same position, try again"
         call.answer(sentence, {"equal": None, "position": None})
@@ -89,7 +85,7 @@ def diff(call: Call, origin: str) -> int:
     return code
 
 
-def _met(comparison: Comparison) -> int | None:
+def met(comparison: Comparison) -> int | None:
     """Return the newest position at which a node of each has answered, None if there is none."""
     positions: dict[str, set[int]] = {}
     for name, answers in comparison.told.items():

@@ -19,7 +19,7 @@ from sockpq import (
 
 from sockpqd.pqctl import replicas
 from sockpqd.pqctl.actions.hashes import ANSWER_S
-from sockpqd.pqctl.actions.regions.compare import origin_of
+from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
 from sockpqd.pqctl.doctor.run import report
@@ -33,7 +33,7 @@ SECRET_FILE, CA = "/etc/sockpqd/copy.secret", "/etc/sockpqd/origin-ca.crt"     #
 FEED_ADVICE = "give it --user with the right admin there, and use TLS (--ca): a feed has all data"
 
 
-def follow(call: Call, origin: str | None) -> int:
+def follow(call: Call, origin: OriginAccess | None) -> int:
     """Check the origin if it is given, then let a replica that was stopped follow again."""
     if origin is not None:
         found = list(checks(call, origin_of(call, origin)))
@@ -102,13 +102,13 @@ def checks(call: Call, origin: Call) -> Iterator[Check]:
     mine, count = ask(call.servers, call.timeout, call.access)
     here = of_one_cluster(mine, count)
     if not here:
-        yield Check(SKIP, "replica", "no server of the copy answers yet", _section(call, own))
+        yield Check(SKIP, "replica", "no server of the copy answers yet", _section(origin, own))
         return
     if id_of(here) is not None and id_of(here) == id_of(own):
         yield Check(FAIL, "replica", "both are the same cluster", "name servers of the copy with --servers")
         return
     yield level(health, assess(mine, count))
-    yield _replica(call, own)
+    yield _replica(call, own, origin)
 
 
 def feed(own: list[ServerView], origin: Call) -> Check:
@@ -161,7 +161,7 @@ def level(origin: Health, replica: Health) -> Check:
     return Check(OK, "level", f"the copy knows the feature level {there or '-'} of its origin")
 
 
-def _replica(call: Call, own: list[ServerView]) -> Check:
+def _replica(call: Call, own: list[ServerView], origin: Call) -> Check:
     """Check that the cluster of this call is, or can be, a copy of this origin."""
     with cluster_of(call) as (client, servers):
         try:
@@ -174,7 +174,7 @@ def _replica(call: Call, own: list[ServerView]) -> Check:
                 return Check(FAIL, "replica", "this cluster has jobs of its own, so it cannot become a copy",
                              "start its nodes with empty data directories")
             return Check(WARN, "replica", "its nodes are not configured as a copy",
-                         f"empty their data directories, and start them with {_section(call, own)}")
+                         f"empty their data directories, and start them with {_section(origin, own)}")
     for status in told.values():
         if status.origin is not None and id_of(own) not in (None, status.origin):
             return Check(FAIL, "replica", f"it is a copy of the cluster {status.origin}, not of {id_of(own)}",
@@ -187,12 +187,12 @@ def _replica(call: Call, own: list[ServerView]) -> Check:
                  None if well else "if all else here is well, look at the files of [replica] on its nodes")
 
 
-def _section(call: Call, own: list[ServerView]) -> str:
+def _section(origin: Call, own: list[ServerView]) -> str:
     """Return the section that the nodes of a copy of this origin need."""
     servers = sorted({line.client for view in own for line in view.nodes if line.client is not None})
     lines = ["[replica]", f'of = "{",".join(servers)}"']
-    if call.access.user is not None:
-        lines += [f'user = "{call.access.user}"', f'secret_file = "{SECRET_FILE}"']
-    if call.access.tls:
+    if origin.access.user is not None:
+        lines += [f'user = "{origin.access.user}"', f'secret_file = "{SECRET_FILE}"']
+    if origin.access.tls:
         lines.append(f'ca = "{CA}"')
     return "\n".join(lines)

@@ -7,7 +7,8 @@ import time
 from sockpq import Client, OutcomeUnknown, Refused, SockpqError
 
 from sockpqd.pqctl.actions.hashes import Comparison
-from sockpqd.pqctl.actions.regions.compare import hashes, origin_of
+from sockpqd.pqctl.actions.regions.compare import hashes
+from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
@@ -20,8 +21,8 @@ FENCED = (
 )
 
 
-def promote(call: Call, grace: float | None, fence: str | None, yes: bool) -> int:
-    """Promote the replica. `fence`: servers of its origin, which is switched off for good first."""
+def promote(call: Call, grace: float | None, fence: OriginAccess | None, yes: bool) -> int:
+    """Promote the replica. `fence`: its origin, which is switched off for good first."""
     cost = ("What the origin has acknowledged and not sent is lost" if fence is None
             else "The origin is switched off for good")
     confirm(f"Let this copy take the place of its origin? {cost}, and the copy no longer follows it.", yes)

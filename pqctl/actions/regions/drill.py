@@ -1,0 +1,123 @@
+"""`pqctl region drill`: another copy of a live cluster is made, compared, promoted, used and removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from sockpq import Client, Refused, ReplicaStatus, SockpqError
+
+from sockpqd.pqctl import replicas
+from sockpqd.pqctl.actions.hashes import ANSWER_S, Comparison
+from sockpqd.pqctl.actions.regions.compare import hashes, met
+from sockpqd.pqctl.actions.regions.drill_node import DrillNode
+from sockpqd.pqctl.actions.regions.following import feed
+from sockpqd.pqctl.connect import Servers, cluster_of
+from sockpqd.pqctl.doctor.check import FAIL
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
+from sockpqd.pqctl.output.stdio import say
+from sockpqd.pqctl.output.text import counted, sized
+
+PAUSE_S = 0.02
+LEVEL_S = 1.0           # a copy whose lag is below this is level with a cluster that goes on
+QUEUE = "sockpqd_drill"
+
+T = TypeVar("T")
+
+
+def drill(call: Call, folder: str | None, hot_bytes: int | None) -> int:
+    """Rehearse a promotion on this machine. Raises Failure; the node is removed in any case."""
+    with cluster_of(call) as (client, servers):
+        refused = feed([view for view in servers.views if view.error is None], call)
+        if refused.state == FAIL:
+            raise Failure(REFUSED, f"{refused.found}; {refused.advice}")
+        with DrillNode(_addresses(servers), call.access, folder, hot_bytes) as node:
+            return _rehearse(call, client, servers, node)
+
+
+def _addresses(servers: Servers) -> list[str]:
+    """Return the addresses of all servers of the cluster, as far as they are known."""
+    return sorted({line.client for view in servers.views for line in view.nodes if line.client is not None})
+
+
+def _rehearse(call: Call, origin: Client, servers: Servers, node: DrillNode) -> int:
+    begun = time.monotonic()
+    with Client(node.address, timeout=call.timeout, server_timeout=ANSWER_S) as copy:
+        status = _until(call, node, lambda: _level(copy, node), "is not level with the cluster",
+                        lambda: _why(copy, node))
+        catch_up_s, taken_bytes = time.monotonic() - begun, node.data_bytes
+        say(f"level at position {status.position} after {catch_up_s:.1f} s, with {sized(taken_bytes)} on the disk")
+
+        comparison = Comparison()
+        equal = _until(call, node, lambda: _compared(call, origin, servers, copy, node, comparison),
+                       "was never seen at the same position as the cluster")
+        if comparison.different is not None:
+            raise Failure(REFUSED, f"DIFFERENT from the cluster at position {comparison.different}: call for help")
+        say(f"equal at position {equal}")
+
+        total = copy.total(server=node.address)
+        begun = time.monotonic()
+        promoted = copy.cluster_promote()
+        _first_answer(copy)
+        first_answer_s = time.monotonic() - begun
+    say(f"promoted with all up to position {promoted}; its first answer came after {first_answer_s:.2f} s")
+    it_had = f"{counted(total.queues, 'queue')} with {counted(total.jobs, 'waiting job')}"
+    call.answer(f"it had {it_had}, and is removed", {
+        "position": promoted, "catch_up_s": round(catch_up_s, 3), "disk_bytes": taken_bytes, "equal_at": equal,
+        "first_answer_s": round(first_answer_s, 3), "queues": total.queues, "jobs": total.jobs,
+    })
+    return DONE
+
+
+def _until(
+    call: Call, node: DrillNode, look: Callable[[], T | None], complaint: str, why: Callable[[], str] = lambda: "",
+) -> T:
+    """Wait for an answer other than None. Raises Failure after the timeout, or when the node has ended."""
+    until = time.monotonic() + call.timeout
+    while (found := look()) is None:
+        node.must_run()
+        if time.monotonic() > until:
+            raise Failure(UNREACHED, f"the copy {complaint} within {call.timeout:g} s{why()}; give a longer --timeout")
+        time.sleep(PAUSE_S)
+    return found
+
+
+def _level(copy: Client, node: DrillNode) -> ReplicaStatus | None:
+    """Return how the node follows, once it lacks next to nothing."""
+    try:
+        status = copy.cluster_replica(node.address, timeout=ANSWER_S)
+    except SockpqError:                                 # it is starting
+        return None
+    level = status is not None and status.phase == replicas.FOLLOWING and status.lag is not None
+    return status if level and status is not None and (status.lag or 0.0) < LEVEL_S else None
+
+
+def _why(copy: Client, node: DrillNode) -> str:
+    try:
+        status = copy.cluster_replica(node.address, timeout=ANSWER_S)
+    except SockpqError as error:
+        return f" ({error})"
+    return "" if status is None else f" ({replicas.in_words({'it': status})})"
+
+
+def _compared(
+    call: Call, origin: Client, servers: Servers, copy: Client, node: DrillNode, comparison: Comparison,
+) -> int | None:
+    """Ask both once; returns a position at which both have answered, or at which they differ."""
+    for name, applied, value in hashes(call, origin, servers):
+        comparison.add(f"{name} (origin)", applied, value)
+    try:
+        comparison.add("drill (replica)", *copy.cluster_hash(node.address, timeout=ANSWER_S))
+    except SockpqError:
+        return None
+    return met(comparison) if comparison.different is None else comparison.different
+
+
+def _first_answer(copy: Client) -> None:
+    """Put a job; a refusal by the settings of the cluster is an answer, too."""
+    try:
+        copy.put(QUEUE, b"")
+    except Refused:
+        return

@@ -127,6 +127,8 @@ CLOSED_LOOKED_AT_MAX = 64
 
 # Wait lists from which waiters for many queues are removed before clients get their turn: two milliseconds of work.
 LINES_LEFT_AT_ONCE = 4000
+# Names of waiters whose time is up, and whose Gets are proposed before clients get their turn: a millisecond of work.
+NAMES_SENT_AT_ONCE = 20_000
 
 # Names in which waiters of GETBE look for something unfinished at once: a quarter of a millisecond of work. They rest
 # then for so many times its length.

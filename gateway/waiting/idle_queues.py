@@ -18,9 +18,9 @@ from sockpqd.gateway.limits import IDLE_DELETIONS_MAX, IDLE_LOOK_S, IDLE_LOOKS_M
 
 
 class IdleQueues:
-    """Looks for idle queues while this node serves. `waiting`: how many clients wait for a queue by name."""
+    """Looks for idle queues while this node serves. `waiting`: whether clients wait for a queue by name."""
 
-    def __init__(self, cluster: Cluster, waiting: Callable[[str], int]) -> None:
+    def __init__(self, cluster: Cluster, waiting: Callable[[str], bool]) -> None:
         self._cluster = cluster
         self._waiting = waiting
         self._since_ms = 0                      # replicated time from which on this leader knows who waits
@@ -44,12 +44,10 @@ class IdleQueues:
             self._timer.cancel()
             self._timer = None
 
-    def waited(self, names: tuple[str, ...] | None) -> None:
-        """Note that a client has stopped waiting for these queues."""
-        expiring, now_ms = self._cluster.machine.expiring, self._cluster.time_ms
-        for name in names or ():
-            if name in expiring:
-                self._left_ms[name] = now_ms
+    def left(self, name: str) -> None:
+        """Note that a client has stopped waiting for this queue."""
+        if name in self._cluster.machine.expiring:
+            self._left_ms[name] = self._cluster.time_ms
 
     def applied(self) -> None:
         """Look for idle queues, if that is due after an applied entry."""

@@ -44,6 +44,7 @@ from sockpqd.gateway.limits import (
     FINISHED_LOOKED_AT_MAX,
     FINISHED_RESTS,
     LINES_LEFT_AT_ONCE,
+    NAMES_SENT_AT_ONCE,
 )
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.waiting.finish_watch import Watchers
@@ -53,7 +54,7 @@ from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from sockpqd.gateway.waiting.rated_waiters import RatedQueues
 from sockpqd.gateway.waiting.slots import NoReply, Outcome, jobs_of, return_jobs
-from sockpqd.gateway.waiting.wait_lists import Claims, WaitLists
+from sockpqd.gateway.waiting.wait_lists import MANY_NAMES, Claims, WaitLists
 from sockpqd.gateway.waiting.waiting_line import WaitingLine
 
 
@@ -65,14 +66,16 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self._grants = grants
         self._rated = RatedQueues(cluster, grants)
         self._feeding: set[str] = set()     # pulses for which that goes on soon
-        self._wait_lists = WaitLists()
+        self.idle_queues = IdleQueues(cluster, lambda queue: self._wait_lists.in_line(queue))
+        self._wait_lists = WaitLists(self.idle_queues.left)
         self._clearing = False              # those that have left them, soon
+        self._due: deque[JobWaiter] = deque()       # waiters for many queues whose Gets are to be proposed,
+        self._sending_due = False                   # soon
         self._claims = Claims()
         self._watchers = Watchers()
         self._unwatched: deque[int] = deque()       # GETBE: what these watched has finished
         self._watching_soon = False
         self.pending_puts = PendingPuts(cluster)
-        self.idle_queues = IdleQueues(cluster, self.waiting)
 
     def waiting(self, queue: str) -> int:
         """Return how many clients wait for this queue by name."""
@@ -228,7 +231,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
 
     def last_chance(self, waiter: JobWaiter) -> None:
         """Propose the Get of a queued waiter whose time is up: its outcome is the answer."""
-        self._send(waiter, None)
+        self._send_soon(waiter)
 
     def settle(self, waiter: JobWaiter, reply: Reply) -> None:
         """Handle the reply to a waiter's Get: the waiter gets its answer, or joins the lines."""
@@ -310,7 +313,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
     def keep_session(self, waiter: JobWaiter) -> None:
         """Propose the waiter's Get without a new job, because that counts as a use of its session."""
         if self.is_queued(waiter) and waiter.wants.in_session:
-            self._send(waiter, None)
+            self._send_soon(waiter)
         elif not waiter.in_flight:              # there is no room for its answer yet
             super().keep_session(waiter)
 
@@ -431,6 +434,31 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self.propose(waiter, behind)
         return claimed
 
+    def _send_soon(self, waiter: JobWaiter) -> None:
+        """Propose the Get of a queued waiter for no job; if it names many queues, in a portion.
+
+        A thousand may be due at once, and each takes a third of a millisecond: rights to so many names, and its cost.
+        """
+        if len(waiter.wants.get.queues or ()) <= MANY_NAMES:
+            self._send(waiter, None)
+            return
+        self._due.append(waiter)
+        if not self._sending_due:
+            self._sending_due = True
+            asyncio.get_running_loop().call_soon(self._send_due)
+
+    def _send_due(self) -> None:
+        self._sending_due = False
+        names = NAMES_SENT_AT_ONCE
+        while self._due and names > 0:
+            waiter = self._due.popleft()
+            if self.is_queued(waiter):
+                names -= len(waiter.wants.get.queues or ())
+                self._send(waiter, None)
+        if self._due:
+            self._sending_due = True
+            asyncio.get_running_loop().call_soon(self._send_due)
+
     def _claim(self, waiter: JobWaiter, queue: str, free: int) -> int:
         """Note that the Get about to be proposed takes jobs of `queue`, of which `free` are left; returns how many."""
         waiter.claimed_queue = queue
@@ -485,8 +513,6 @@ class JobWaiters(WaitingLine[JobWaiter]):
         wants = waiter.wants
         if self._wait_lists.remove(wants.get, waiter.number):
             self._clear_soon()
-        if self.cluster.machine.expiring:
-            self.idle_queues.waited(wants.get.queues)
         if wants.until_finished:
             self._watchers.unwatch(waiter)
 

@@ -6,12 +6,12 @@ Removing a waiter for 9,000 queues from its lines takes milliseconds, and a thou
 clients disconnect or this node stops serving. So a waiter for many queues is only marked as having left, and removed
 from its lines in portions (`clear`); until then it is skipped. A new waiter for many queues first clears twice as many
 lines, so that the number of leftovers shrinks however fast clients come back. When all have left, the lines are
-dropped.
+dropped, in portions as well: millions of numbers take tens of milliseconds to free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from sockpqd.core import Get
@@ -20,12 +20,18 @@ from sockpqd.gateway.waiting.lines import Lines
 K = TypeVar("K")
 
 MANY_NAMES = 100        # a waiter for more leaves in portions
+NUMBERS_DROPPED = 16    # so many numbers of a line take as long to drop as a waiter to remove from one
 
 
 class WaitLists:
-    """All lines of waiters for jobs. The queue None stands for any queue."""
+    """All lines of waiters for jobs. The queue None stands for any queue.
 
-    def __init__(self) -> None:
+    `left`: called with a queue when one that had left is removed from its line; until then `in_line` counts it.
+    """
+
+    def __init__(self, left: Callable[[str], None] = lambda queue: None) -> None:
+        self._left_line = left
+        self._dropped: list[tuple[Lines[str | None], dict[str | None, Lines[str]]]] = []    # lines that all have left
         self._waiters = 0                                           # in the lines, with those that have left
         self._left: dict[int, tuple[Get, int]] = {}                 # of how many of its lines each is out by now
         self._queues: Lines[str | None] = Lines()                   # for a job of this queue, among others
@@ -51,20 +57,44 @@ class WaitLists:
             self._waiters -= 1
             for queue in get.queues or (None,):
                 self._discard(queue, get.item, number)
+                if queue is not None:
+                    self._left_line(queue)
             return False
         self._left[number] = get, 0
         if len(self._left) == self._waiters:
             self._waiters = 0
-            for collection in (self._left, self._queues, self._items):
-                collection.clear()
-        return bool(self._left)
+            self._left.clear()
+            self._dropped.append((self._queues, self._items))
+            self._queues, self._items = Lines(), {}
+        return bool(self._left or self._dropped)
 
     def clear(self, names: int) -> bool:
         """Remove waiters that have left from the lines of `names` queues; return whether there are more."""
         while names > 0 and self._left:
             number, (get, out) = next(iter(self._left.items()))
             names -= self._clear_one(number, get, out, names)
-        return bool(self._left)
+        while names > 0 and self._dropped:
+            names -= self._drop_one(*self._dropped[-1])
+        return bool(self._left or self._dropped)
+
+    def _drop_one(self, queues: Lines[str | None], items: dict[str | None, Lines[str]]) -> int:
+        """Drop a line that all have left; return how many names that counts as."""
+        queue: str | None
+        line: int | list[int] = 0
+        if queues:
+            queue, line = queues.popitem()
+        elif items:
+            queue, lines = next(iter(items.items()))
+            if lines:
+                _, line = lines.popitem()
+            if not lines:
+                del items[queue]
+        else:
+            self._dropped.pop()
+            return 1
+        if queue is not None:
+            self._left_line(queue)
+        return 1 if isinstance(line, int) else 1 + len(line) // NUMBERS_DROPPED
 
     def _clear_one(self, number: int, get: Get, out: int, names: int) -> int:
         """Remove a waiter that has left from `names` more of its lines, after the first `out`; return from how many."""
@@ -72,6 +102,7 @@ class WaitLists:
         until = min(out + names, len(queues))
         for queue in queues[out:until]:
             self._discard(queue, get.item, number)
+            self._left_line(queue)
         if until < len(queues):
             self._left[number] = get, until
         else:
@@ -90,7 +121,7 @@ class WaitLists:
     def first(self, queue: str) -> int | None:
         """Return the number of the longest waiter for a job of this queue, whatever its item."""
         if self._left:
-            self._skip(self._queues, queue)
+            self._skip(self._queues, queue, queue)
         first = self._queues.first(queue)
         if None not in self._queues:
             return first
@@ -102,7 +133,9 @@ class WaitLists:
         if not self._items:
             return None
         if self._left and queue in self._items:
-            self._skip(self._items[queue], item)
+            self._skip(self._items[queue], item, queue)
+            if not self._items[queue]:
+                del self._items[queue]
         found = [items.first(item) for key in (queue, None) if (items := self._items.get(key)) is not None]
         return min((first for first in found if first is not None), default=None)
 
@@ -110,10 +143,16 @@ class WaitLists:
         """Return the numbers of all waiters for a job of this item, some perhaps several times."""
         return [number for lines in self._items.values() for number in lines.numbers(item)]
 
-    def _skip(self, lines: Lines[K], key: K) -> None:
+    def _skip(self, lines: Lines[K], key: K, queue: str) -> None:
         """Remove, from the head of the line, waiters that have left."""
         while (first := lines.first(key)) is not None and first in self._left:
             lines.discard(key, first)
+            self._left_line(queue)
+
+    def in_line(self, queue: str) -> bool:
+        """Return whether a line has a waiter that named this queue, which may have left."""
+        kept = [(self._queues, self._items), *self._dropped] if self._dropped else ((self._queues, self._items),)
+        return any(queue in queues or queue in items for queues, items in kept)
 
     def waiting(self, queue: str) -> int:
         """Return how many waiters named this queue, for any item."""

@@ -25,6 +25,7 @@ from sockpq import (
 
 from tests.client.conftest import MakeClient
 from tests.client.memory_cluster import MemoryCluster
+from tests.waiting import until
 
 
 def test_a_job_is_put_taken_and_done(cluster: MemoryCluster, client: Client) -> None:
@@ -173,13 +174,16 @@ def test_a_connection_is_used_again(cluster: MemoryCluster, client: Client) -> N
     assert cluster.servers[0].accepted == 2     # INTERCONNECT and the rest
 
 
-def test_a_closed_client_refuses_and_wakes_the_blocked(client: Client) -> None:
-    client.ping()
-    timer = threading.Timer(0.1, client.close)
-    timer.start()
+def test_a_closed_client_refuses_and_wakes_the_blocked(cluster: MemoryCluster, client: Client) -> None:
+    def close_when_blocked() -> None:
+        until(lambda: any(line.startswith("GETB") for server in cluster.servers for line in server.received))
+        client.close()
+
+    closing = threading.Thread(target=close_when_blocked)
+    closing.start()
     with pytest.raises(OutcomeUnknown):         # a job may have been on its way to it
         client.get("mail", block=True, expire=30)
-    timer.join()
+    closing.join()
     with pytest.raises(ClientClosed):
         client.put("mail", b"x")
 

@@ -80,7 +80,7 @@ class Attempt:
         `wait_until` is for commands that block: a numbered GET then raises GivenUp, unless it is the `last` one; others
         are withdrawn, and the answer is None.
         """
-        if command.repeat is not Repeat.FREELY:
+        if command.repeat is not Repeat.FREELY and (self._connection.entering or self._connection.leaderless):
             await self.enter(deadline)
         if command.opening:
             opened = await self._before(command.opening, deadline)

@@ -87,7 +87,7 @@ class LeaderConnections:
 
     async def connection(self, slot: Slot, retry: Retry, numbered: bool) -> Connection:
         """Return a connection to the leader, for `numbered` requests one attached to the slot's session."""
-        address = await self.discovery.leader(retry.deadline, retry.attempts)
+        address = self.discovery.known_leader or await self.discovery.leader(retry.deadline, retry.attempts)
         connection = slot.connection
         if connection is not None and connection.address == address and not connection.usable():
             # The connection was closed while idle. Its server may be back as a follower, and a follower answers TOTAL

@@ -50,7 +50,7 @@ class Pool:
         self._idle_max = idle_max
         self._lock = threading.Lock()
         self._idle: list[Slot] = []         # the one used last at the end
-        self._busy: WeakSet[Slot] = WeakSet()       # a call that is interrupted by a signal may not give its slot back
+        self._slots: WeakSet[Slot] = WeakSet()      # all; a call that is interrupted by a signal may not give its back
         self._closed = False
 
     def take(self, new: bool = False) -> Slot:
@@ -58,8 +58,10 @@ class Pool:
         with self._lock:
             if self._closed:
                 raise ClientClosed("the client was closed")
-            slot = self._idle.pop() if self._idle and not new else Slot()
-            self._busy.add(slot)
+            if self._idle and not new:
+                return self._idle.pop()
+            slot = Slot()
+            self._slots.add(slot)
         return slot
 
     def connected(self, slot: Slot, connection: Connection) -> None:
@@ -83,7 +85,6 @@ class Pool:
         slot.leaving = False
         gone = []
         with self._lock:
-            self._busy.discard(slot)
             if slot.connection or slot.session:
                 self._idle.append(slot)
             while self._idle and (
@@ -109,7 +110,7 @@ class Pool:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-            for slot in self._busy:
+            for slot in self._slots.difference(idle):
                 if slot.connection:
                     slot.connection.abort()
         for slot in idle:
@@ -118,7 +119,7 @@ class Pool:
     def forget_all(self) -> None:
         """Forget all connections and sessions in a child process: they are the parent's and cannot be shared."""
         self._lock = threading.Lock()
-        for slot in [*self._idle, *self._busy]:
+        for slot in list(self._slots):
             slot.drop_connection()        # this process's descriptor only, see _process.py
             slot.session = None
-        self._idle, self._busy = [], WeakSet()
+        self._idle, self._slots = [], WeakSet()

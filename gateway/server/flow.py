@@ -36,6 +36,9 @@ class Flow:
         Joining it would copy it: a hundred clients that take jobs of 8 MiB would need another 800 MiB of memory.
         """
         out = self.out
+        if len(out) == 1:           # nearly always, with one command in flight
+            self._link.write(out.pop())
+            return
         last = out.pop() if len(out[-1]) > LARGE_BODY_BYTES else b""
         if out:
             self._link.write(b"".join(out))

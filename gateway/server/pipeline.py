@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import cast, get_args
 
-from sockpqd.core import REQUEST_WINDOW, Handed, HandedMany, PageLost, Reply, Requested
+from sockpqd.core import REQUEST_WINDOW, Handed, HandedMany, JobEnded, PageLost, Reply, Requested
 from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.commands import auth
 from sockpqd.gateway.commands.context.client_state import ClientState, Run
@@ -49,6 +49,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 HandingOut = Handed | HandedMany | responses.AtWriting
 HANDING_OUT = frozenset(get_args(HandingOut))
+SPECIAL = HANDING_OUT | {JobEnded}       # outcomes with which there is more to do than to write their answers
 
 
 class Pipeline:
@@ -284,10 +285,11 @@ class Pipeline:
         slow_before = time.monotonic() - SLOW_S
         while slots and (outcome := slots[0][0].outcome) is not None:
             kind = type(outcome)
-            if kind is responses.AtWriting and self._unsure():
+            special = kind in SPECIAL
+            if special and kind is responses.AtWriting and self._unsure():
                 return
             # Before the slot is taken: if there is no memory for the answer, its jobs can be given back.
-            answer = None if isinstance(outcome, NoReply) else encoders[kind](outcome)
+            answer = None if kind is NoReply else encoders[kind](outcome)
             slot, began, command = slots.popleft()
             if slot is self.waiter:
                 self.waiter = None
@@ -299,18 +301,19 @@ class Pipeline:
                     return
             else:
                 out.append(answer)
-                if type(outcome) is Handed and (hand_outs := self.state.hand_outs) is not None:     # nearly always
-                    hand_outs.new.append(outcome.id)
-                    if len(hand_outs.new) >= HAND_OUTS_PER_LOOK:
-                        self._look_at_hand_outs(hand_outs)
-                elif kind in HANDING_OUT:
-                    self._handed_out(cast(HandingOut, outcome))
+                size += len(answer)
+                if special:
+                    if type(outcome) is Handed and (hand_outs := self.state.hand_outs) is not None:     # nearly always
+                        hand_outs.new.append(outcome.id)
+                        if len(hand_outs.new) >= HAND_OUTS_PER_LOOK:
+                            self._look_at_hand_outs(hand_outs)
+                    elif kind in HANDING_OUT:
+                        self._handed_out(cast(HandingOut, outcome))
+                    if type(answer) is responses.LineOfLarge:
+                        out.append(answer.body)
+                        size += len(answer.body)
                 if answer >= responses.REFUSAL:
                     self.hub.tally.refused(answer)
-                size += len(answer)
-                if type(answer) is responses.LineOfLarge:
-                    out.append(answer.body)
-                    size += len(answer.body)
                 if size > OUTPUT_PIECE_BYTES:       # so that jobs that no longer fit can be given back
                     size = 0
                     self._flush()

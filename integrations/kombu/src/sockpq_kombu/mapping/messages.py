@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
+from os import urandom
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from kombu.utils.json import dumps, loads
 from sockpq.names import escape_group
@@ -51,7 +51,7 @@ DELIVERY_INFO = (Field("exchange", *TEXT), Field("routing_key", *TEXT, needed=Tr
 
 def key_of(message: Raw) -> str:
     """Return the key of this message; it is the same when the message is published again after an unknown outcome."""
-    key: str = message["properties"].setdefault(KEY, uuid4().hex)
+    key: str = message["properties"].setdefault(KEY, urandom(16).hex())       # a UUID takes seven times as long
     return key
 
 

@@ -11,10 +11,10 @@ class Held:
 
     def __init__(self, address: str | None) -> None:
         self.address = address
-        self.evicted = False
+        self.ended = False
 
-    def evict(self) -> None:
-        self.evicted = True
+    def make_room(self) -> None:
+        self.ended = True
 
 
 def taken(places: Places, *addresses: str | None) -> list[Held]:
@@ -27,7 +27,7 @@ def test_the_oldest_stranger_of_the_address_that_has_most_makes_room() -> None:
     places = Places(4, 4)
     held = taken(places, "a", "b", "b", "b")
     taken(places, "c")
-    assert [one.evicted for one in held] == [False, True, False, False]
+    assert [one.ended for one in held] == [False, True, False, False]
     assert len(places) == 4
 
 
@@ -37,7 +37,7 @@ def test_users_make_no_room() -> None:
     for one in held[:2]:
         places.recognise(one)
     taken(places, "c")
-    assert [one.evicted for one in held] == [False, False, True]
+    assert [one.ended for one in held] == [False, False, True]
     places = Places(1, 1)
     (user,) = taken(places, "a")
     places.recognise(user)
@@ -50,17 +50,27 @@ def test_an_address_has_its_share_only() -> None:
     places = Places(4, 2)
     first, second, other = taken(places, "a", "a", "b")
     taken(places, "a")
-    assert [one.evicted for one in (first, second, other)] == [True, False, False]
+    assert [one.ended for one in (first, second, other)] == [True, False, False]
 
 
 def test_this_machine_has_all_places_and_some_more() -> None:
     places = Places(2, 1)
     held = taken(places, *[None] * (2 + RESERVED_PLACES))
-    assert not any(one.evicted for one in held)
+    assert not any(one.ended for one in held)
     taken(places, None)
-    assert [one.evicted for one in held] == [True] + [False] * (1 + RESERVED_PLACES)
-    taken(places, "a")          # others are not kept out by these
-    assert len(places) == 2
+    assert [one.ended for one in held] == [True] + [False] * (1 + RESERVED_PLACES)
+    taken(places, "a", "b")     # others are not kept out by these
+    assert [one.ended for one in held] == [True, True, True] + [False] * (RESERVED_PLACES - 1)
+    assert len(places) == 2 + RESERVED_PLACES
+
+
+def test_what_is_reserved_for_this_machine_makes_no_room() -> None:
+    places = Places(2, 2)
+    own = taken(places, *[None] * RESERVED_PLACES)
+    strangers = taken(places, "a", "b")
+    taken(places, "c")
+    assert [one.ended for one in strangers] == [True, False]
+    assert not any(one.ended for one in own)
 
 
 def test_a_place_that_was_given_up_is_given_back_once() -> None:

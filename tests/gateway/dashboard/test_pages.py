@@ -702,7 +702,8 @@ def test_slow_commands_are_shown_without_what_is_secret(monkeypatch: pytest.Monk
         assert secret is not None
         page = await found.get("/slow")
         monkeypatch.undo()
-        rows = re.findall(r"<td class=\"n(?: zero)?\">\d+</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td><td>-</td>", page)
+        rows = re.findall(
+            "<td class=\"n(?: zero)?\">\\d+</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td><td>-</td>", page)
         assert rows[::-1] == [
             ("SESSION", "", "200 OK"), ("PUT", "mail", "200 OK"), ("GET", "mail", "200 OK"),
             ("GET", "nope", "404 Queue Empty"), ("QUEUE STAT", "mail", "200 OK"), ("AUTH", "", "403 Forbidden"),

@@ -19,7 +19,7 @@ from sockpq_sqs.door import listener
 from sockpq_sqs.door.connection import Connection
 from sockpq_sqs.door.limits import BODY_BYTES_MAX, HEADERS_MAX, LARGE_BYTES, LINE_BYTES_MAX, REST, UNUSUAL_S
 from sockpq_sqs.door.memory import MemoryAccount
-from sockpq_sqs.door.places import Places, address_of
+from sockpq_sqs.door.places import Places
 from sockpq_sqs.door.turns import Turns
 
 from tests.sqs.door.doors import RunningDoor, ask, json_headers, send, users_file
@@ -406,10 +406,10 @@ class Visitor:
 
     def __init__(self, address: str | None) -> None:
         self.address = address
-        self.why = ""
+        self.ended = False
 
-    def cut(self, why: str) -> None:
-        self.why = why
+    def make_room(self) -> None:
+        self.ended = True
 
 
 def visitors(places: Places, address: str | None, count: int, *, known: bool) -> list[Visitor]:
@@ -423,7 +423,7 @@ def visitors(places: Places, address: str | None, count: int, *, known: bool) ->
 
 
 def test_places_are_counted_by_address() -> None:
-    places = Places(4)
+    places = Places(4, 2)
     (one, _) = visitors(places, "10.0.0.1", 2, known=True)
     assert not places.take(Visitor("10.0.0.1"))
     visitors(places, "10.0.0.2", 2, known=True)
@@ -434,9 +434,10 @@ def test_places_are_counted_by_address() -> None:
         places.leave(one)
     assert len(places) == 19
     assert places.take(Visitor("10.0.0.3"))
-    assert address_of("127.0.0.1") is address_of("::1") is address_of("::ffff:127.0.0.1") is None
-    assert address_of("2001:db8::1") == address_of("2001:db8::2%eth0") == "2001:db8::/64"
-    assert address_of("::ffff:10.0.0.1") == "10.0.0.1"
+    of = listener.address_of
+    assert of("127.0.0.1") is of("::1") is of("::ffff:127.0.0.1") is None
+    assert of("2001:db8::1") == of("2001:db8::2%eth0") == "2001:db8::/64"
+    assert of("::ffff:10.0.0.1") == "10.0.0.1"
 
 
 def test_the_oldest_stranger_of_the_address_with_most_of_them_makes_room() -> None:
@@ -444,19 +445,19 @@ def test_the_oldest_stranger_of_the_address_with_most_of_them_makes_room() -> No
     users = visitors(places, "10.0.0.1", 1, known=True)
     many, few = visitors(places, "10.0.0.2", 3, known=False), visitors(places, "10.0.0.3", 2, known=False)
     visitors(places, "10.0.0.4", 1, known=False)
-    assert [bool(one.why) for one in (*users, *many, *few)] == [False, True, False, False, False, False]
+    assert [one.ended for one in (*users, *many, *few)] == [False, True, False, False, False, False]
 
 
 def test_what_is_reserved_for_this_machine_makes_no_room() -> None:
-    places = Places(4)
+    places = Places(4, 2)
     own = visitors(places, None, 16, known=False)
     visitors(places, "10.0.0.1", 2, known=True)
     strangers = visitors(places, "10.0.0.2", 2, known=False)
     visitors(places, "10.0.0.3", 1, known=False)
-    assert [bool(one.why) for one in (*strangers, *own)] == [True, False] + [False] * 16
+    assert [one.ended for one in (*strangers, *own)] == [True, False] + [False] * 16
     assert len(places) == 20
     visitors(places, None, 1, known=False)      # and beyond it this machine has no privilege
-    assert sum(bool(one.why) for one in own) == 1
+    assert sum(one.ended for one in own) == 1
 
 
 def test_memory_is_taken_from_those_that_hold_most() -> None:

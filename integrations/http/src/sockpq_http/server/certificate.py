@@ -1,4 +1,4 @@
-"""The certificate of an instance, read again when its files change."""
+"""The certificate of a listener, read again when its files change."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class GuardedConnection(H11Protocol):
             if timer is not None:
                 timer.cancel()
 
-    def evict(self) -> None:
-        """End at once, as others need the place."""
+    def make_room(self) -> None:
+        """End at once, as another connection needs the place, or the instance ends."""
         self._metrics.cut.labels("room").inc()
         if self.made:
             self.transport.abort()

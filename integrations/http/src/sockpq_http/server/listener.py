@@ -76,7 +76,7 @@ class Listener:
         self.sockets = []
         for connection in self._tasks.values():
             if not connection.made:
-                connection.evict()
+                connection.make_room()
 
     async def wait_closed(self) -> None:
         """Wait until nothing more begins."""

@@ -13,8 +13,8 @@ class Holder(Protocol):
 
     address: str | None
 
-    def evict(self) -> None:
-        """End at once, as others need the place."""
+    def make_room(self) -> None:
+        """End at once, as another connection needs the place."""
 
 
 class Places:
@@ -22,7 +22,8 @@ class Places:
 
     Connections that have not shown yet that they are a user's are strangers. When no place is left, the oldest stranger
     of the address that has most of them makes room for a new connection; so every client has a moment to send a
-    request, and strangers keep nobody out. Clients on this machine are not limited by address, and have some more.
+    request, and strangers keep nobody out. Clients on this machine are not limited by address, and have further places,
+    which make no room for others.
     """
 
     def __init__(self, connections_max: int, per_address_max: int) -> None:
@@ -37,16 +38,15 @@ class Places:
 
     def take(self, holder: Holder) -> bool:
         """Take a place for a new connection; returns False if there is none."""
-        address = holder.address
-        while not self._has_room(address):
-            stranger = self._dispensable(address)
+        while not self._has_room(holder.address):
+            stranger = self._dispensable(holder.address)
             if stranger is None:
                 return False
             self.leave(stranger)
-            stranger.evict()
+            stranger.make_room()
         self._holders.add(holder)
-        self._by_address[address] += 1
-        self._strangers[address][holder] = None
+        self._by_address[holder.address] += 1
+        self._strangers[holder.address][holder] = None
         return True
 
     def recognise(self, holder: Holder) -> None:
@@ -67,8 +67,10 @@ class Places:
                 del self._by_address[holder.address]
 
     def _has_room(self, address: str | None) -> bool:
-        reserved = RESERVED_PLACES if address is None else 0
-        return len(self._holders) < self._connections_max + reserved and not self._crowded(address)
+        if address is None:
+            return len(self._holders) < self._connections_max + RESERVED_PLACES
+        reserved = min(self._by_address[None], RESERVED_PLACES)
+        return len(self._holders) - reserved < self._connections_max and not self._crowded(address)
 
     def _crowded(self, address: str | None) -> bool:
         return address is not None and self._by_address[address] >= self._per_address_max
@@ -78,5 +80,7 @@ class Places:
         if self._crowded(address):
             strangers = self._strangers.get(address, {})
         else:
-            strangers = max(self._strangers.values(), key=len, default={})
+            spared = address is not None and self._by_address[None] <= RESERVED_PLACES
+            strangers = max(
+                (found for of, found in self._strangers.items() if not (spared and of is None)), key=len, default={})
         return next(iter(strangers), None)

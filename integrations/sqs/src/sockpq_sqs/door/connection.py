@@ -128,6 +128,10 @@ class Connection(web.RequestHandler):
         if self.transport is not None:
             self.transport.abort()
 
+    def make_room(self) -> None:
+        """Close at once, as another connection needs the place."""
+        self.cut("made room for others")
+
     def evict(self) -> None:
         """Release what is held for it at once."""
         self.cut("holds too much memory")

@@ -18,7 +18,8 @@ class Connections:
     def __init__(self, limits: Limits, figures: Figures) -> None:
         self.account = MemoryAccount(limits.memory_mib * MIB)
         self._all: dict[Connection, None] = {}
-        self._places = Places(limits.connections_max, limits.connections_per_address_max)
+        self._places = Places(
+            limits.connections_max, limits.connections_per_address_max or max(1, limits.connections_max // 2))
         self._figures = figures
         self._answer_timeout_s = limits.answer_timeout_s
         self._limits_s = {

@@ -12,7 +12,7 @@ from aiohttp import web
 from sockpq.aio import Client
 
 from sockpq_sqs.auth import Gate
-from sockpq_sqs.door.certificate import Certificate
+from sockpq_sqs.door.certificate import Certificate, CertificateError
 from sockpq_sqs.door.connection import Connection
 from sockpq_sqs.door.connections import Connections
 from sockpq_sqs.door.figures import Figures
@@ -22,7 +22,7 @@ from sockpq_sqs.door.listener import Listener, open_sockets
 from sockpq_sqs.door.pages import Pages
 from sockpq_sqs.door.refusals_log import RefusalsLog
 from sockpq_sqs.door.urls import Urls
-from sockpq_sqs.settings import Settings, address
+from sockpq_sqs.settings import Settings, SettingsError, address
 
 log = logging.getLogger("sockpq-sqs")
 
@@ -114,4 +114,9 @@ class Door:
 def _certificate(settings: Settings) -> Certificate | None:
     """Return the certificate that the settings name; raises SettingsError."""
     tls = settings.tls
-    return None if tls.cert is None or tls.key is None else Certificate(tls.cert, tls.key)
+    if tls.cert is None or tls.key is None:
+        return None
+    try:
+        return Certificate(tls.cert, tls.key)
+    except CertificateError as error:
+        raise SettingsError(f"tls.cert, tls.key: {error}") from None

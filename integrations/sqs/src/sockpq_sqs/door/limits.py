@@ -35,9 +35,6 @@ BACKLOG = 1024
 # Handshakes of TLS take place before a client can be asked for anything.
 HANDSHAKE_S = 10.0
 
-# Places beyond connections_max for clients on this machine: health checks, and operators who look what is wrong.
-RESERVED_PLACES = 16
-
 # How often connections are checked for timeouts, and files for changes.
 SWEEP_S = 1.0
 SWEEP_PIECE = 500               # connections that are checked before others have their turn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import socket
 import ssl
@@ -21,7 +22,7 @@ from sockpq_sqs.door.limits import (
     KEEPALIVE_PROBES,
     SEND_BUFFER_BYTES,
 )
-from sockpq_sqs.door.places import address_of
+from sockpq_sqs.settings import is_loopback
 
 log = logging.getLogger("sockpq-sqs")
 
@@ -131,3 +132,15 @@ def _drop(accepted: socket.socket) -> None:
     with suppress(OSError):
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
     accepted.close()
+
+
+def address_of(host: str) -> str | None:
+    """Return the address to count, None for this machine. For IPv6 it is the /64, as one host has 2^64 addresses."""
+    if is_loopback(host):
+        return None
+    if ":" not in host:
+        return host
+    address = ipaddress.IPv6Address(host.partition("%")[0])
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((address, 64), strict=False))

@@ -1,13 +1,11 @@
-"""The places for connections: per process and per address, and who makes room when none is left."""
+"""The places of connections: of the process and of each address, and who makes room when none is left."""
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter, defaultdict
 from typing import Protocol
 
-from sockpq_sqs.door.limits import RESERVED_PLACES
-from sockpq_sqs.settings import is_loopback
+RESERVED_PLACES = 16        # further ones for clients on this machine: health checks, and operators
 
 
 class Holder(Protocol):
@@ -15,8 +13,8 @@ class Holder(Protocol):
 
     address: str | None
 
-    def cut(self, why: str) -> None:
-        """End at once."""
+    def make_room(self) -> None:
+        """End at once, as another connection needs the place."""
 
 
 class Places:
@@ -28,10 +26,9 @@ class Places:
     which make no room for others.
     """
 
-    def __init__(self, connections_max: int, per_address_max: int = 0) -> None:
-        """`per_address_max`: 0 for half of them."""
+    def __init__(self, connections_max: int, per_address_max: int) -> None:
         self._connections_max = connections_max
-        self._per_address_max = per_address_max or max(1, connections_max // 2)
+        self._per_address_max = per_address_max
         self._holders: set[Holder] = set()
         self._by_address: Counter[str | None] = Counter()
         self._strangers: defaultdict[str | None, dict[Holder, None]] = defaultdict(dict)
@@ -40,13 +37,13 @@ class Places:
         return len(self._holders)
 
     def take(self, holder: Holder) -> bool:
-        """Take a place for a connection that is about to be made; returns False if there is none."""
+        """Take a place for a new connection; returns False if there is none."""
         while not self._has_room(holder.address):
             stranger = self._dispensable(holder.address)
             if stranger is None:
                 return False
             self.leave(stranger)
-            stranger.cut("made room for others")
+            stranger.make_room()
         self._holders.add(holder)
         self._by_address[holder.address] += 1
         self._strangers[holder.address][holder] = None
@@ -61,7 +58,7 @@ class Places:
                 del self._strangers[holder.address]
 
     def leave(self, holder: Holder) -> None:
-        """Release the place of a connection, if it has one."""
+        """Give back the place of a connection, if it has one."""
         if holder in self._holders:
             self._holders.discard(holder)
             self.recognise(holder)
@@ -73,29 +70,17 @@ class Places:
         if address is None:
             return len(self._holders) < self._connections_max + RESERVED_PLACES
         reserved = min(self._by_address[None], RESERVED_PLACES)
-        return len(self._holders) - reserved < self._connections_max and not self._is_crowded(address)
+        return len(self._holders) - reserved < self._connections_max and not self._crowded(address)
 
-    def _is_crowded(self, address: str | None) -> bool:
+    def _crowded(self, address: str | None) -> bool:
         return address is not None and self._by_address[address] >= self._per_address_max
 
     def _dispensable(self, address: str | None) -> Holder | None:
         """Return the stranger that makes room for a client of this address."""
-        if self._is_crowded(address):
+        if self._crowded(address):
             strangers = self._strangers.get(address, {})
         else:
             spared = address is not None and self._by_address[None] <= RESERVED_PLACES
             strangers = max(
                 (found for of, found in self._strangers.items() if not (spared and of is None)), key=len, default={})
         return next(iter(strangers), None)
-
-
-def address_of(host: str) -> str | None:
-    """Return the address to count, None for this machine. For IPv6 it is the /64, as one host has 2^64 addresses."""
-    if is_loopback(host):
-        return None
-    if ":" not in host:
-        return host
-    address = ipaddress.IPv6Address(host.partition("%")[0])
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.IPv6Network((address, 64), strict=False))

@@ -19,8 +19,8 @@ SHORT_STALL_S = 0.25            # and so are two of these, after which a leader 
 LARGE = bytes(2000)
 
 
-def cluster(count: int = 3) -> tuple[SmallCluster, SmallNode]:
-    world = SmallCluster(count)
+def cluster(count: int = 3, *, sleeps: bool = True) -> tuple[SmallCluster, SmallNode]:
+    world = SmallCluster(count, sleeps=sleeps)
     leader = world.leader()
     world.put_now()
     return world, leader
@@ -95,7 +95,7 @@ def test_it_stays_where_another_leader_could_accept_no_jobs_either(what: str) ->
 
 
 def test_it_stays_where_all_disks_fill_up_together() -> None:
-    world, leader = cluster()
+    world, leader = cluster(sleeps=False)       # as while they write what fills them
     world.run(limits.INFO_S)
     for node in (leader, *world.followers()):
         mark(node)

@@ -249,7 +249,7 @@ def test_what_a_client_was_answered_survives_a_failed_sync_and_a_loss_of_power_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "REENTRY_S", 0.1)       # it counts again before the leader gives up
-    world = LosesProcesses()
+    world = LosesProcesses(sleeps=False)
     leader = world.leader().name
     world.put_now(b"first")
     world.run(1)

@@ -10,17 +10,17 @@ import pytest
 from sockpqd.cluster import limits
 from sockpqd.cluster.wire.messages import Info, Message
 from sockpqd.core import Put
-from tests.cluster.helpers.small_cluster import DELAY_S, LOOK_S, SmallCluster, SmallNode
+from tests.cluster.helpers.small_cluster import DELAY_S, SmallCluster, SmallNode
 
 EVERY_S = 0.003                 # between two entries
-LATE_S = limits.HOUSEKEEPING_S + limits.FOLLOWING_S + EVERY_S + DELAY_S + LOOK_S
+LATE_S = limits.HOUSEKEEPING_S + limits.FOLLOWING_S + EVERY_S + DELAY_S
 SECONDS = 3.0
 
 
 @pytest.fixture
 def world() -> SmallCluster:
     """Return nodes that sleep until something is due, so that a follower has turns for its leader's messages only."""
-    world = SmallCluster(3, sleeps=True)
+    world = SmallCluster(3)
     world.put_now()
     world.run_until(world.settled)
     return world

@@ -17,7 +17,7 @@ BUCKET_S = 0.016                # leases end at most so much later (core/store/l
 
 def asleep() -> SmallCluster:
     """Return three nodes that exchange only heartbeats."""
-    world = SmallCluster(3, sleeps=True)
+    world = SmallCluster(3)
     world.leader()
     world.run(2.0)
     return world

@@ -7,17 +7,17 @@ import pytest
 from sockpqd.cluster import limits
 from sockpqd.cluster.raft.transport import RaftTransport
 from sockpqd.cluster.wire.messages import Info, Message
-from tests.cluster.helpers.small_cluster import DELAY_S, LOOK_S, SmallCluster
+from tests.cluster.helpers.small_cluster import DELAY_S, SmallCluster
 from tests.cluster.test_following import EVERY_S, SECONDS, housekeepings, load, longest
 
-SOON_S = limits.HOUSEKEEPING_S + EVERY_S + DELAY_S + LOOK_S
+SOON_S = limits.HOUSEKEEPING_S + EVERY_S + DELAY_S
 LATE_S = SOON_S + limits.LEADING_S
 
 
 @pytest.fixture
 def world() -> SmallCluster:
     """Return nodes that sleep until something is due, so that a leader has turns for proposals and answers only."""
-    world = SmallCluster(3, sleeps=True)
+    world = SmallCluster(3)
     world.put_now()
     world.run_until(world.settled)
     return world

@@ -27,7 +27,7 @@ def deaf(world: SmallCluster, leader: SmallNode) -> None:
 
 def holders(world: SmallCluster) -> list[str]:
     """Return the nodes that hold a lease at this moment."""
-    return [node.name for node in world if node.driver is not None and node.up.leadership.holds_lease()]
+    return [node.name for node in world if node.driver is not None and node.up.holds_lease()]
 
 
 def steps(world: SmallCluster, seconds: float) -> Iterator[None]:
@@ -250,7 +250,7 @@ def test_a_promise_is_counted_as_it_was_asked_for() -> None:
 def test_an_idle_leader_holds_its_lease_on_any_line(delay_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """An acknowledgement that commits nothing wakes nobody, and counts already while it waits for a turn."""
     monkeypatch.setattr(small_cluster, "DELAY_S", delay_s)
-    world = SmallCluster(3, sleeps=True)
+    world = SmallCluster(3)
     leader = world.leader()
     world.put_now()
     world.run(15)

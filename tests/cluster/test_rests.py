@@ -137,7 +137,7 @@ def test_a_rest_ends_with_the_leadership() -> None:
 
 @pytest.mark.parametrize("rest_s", [0.02, 0.04])
 def test_a_leader_wakes_at_the_end_of_a_rest(rest_s: float) -> None:
-    world = SmallCluster(3, sleeps=True)
+    world = SmallCluster(3)
     driver = world.leader().up
     world.run(2.0)
     driver.proposer.rests.until = world.now + rest_s

@@ -166,7 +166,7 @@ class SlowCluster(SmallCluster):
     """Three nodes; `sync_s` and `link_s`: the duration of a sync and of a message. Counts begin with load()."""
 
     def __init__(self, sync_s: float, link_s: float = 0.00006) -> None:
-        super().__init__(3, start=False)
+        super().__init__(3, start=False, sleeps=False)
         self.sync_s = sync_s
         self.link_s = link_s
         self.done = 0

@@ -1,7 +1,7 @@
 """A few real drivers in one process, with a clock, a network and disks that the test moves.
 
 Time passes only in run(). A message takes `delay` seconds; a test may hold messages back or drop them with `filter`.
-By themselves nodes take a turn every TURN_S, or with `sleeps` when one is due (cluster/idle.py).
+Nodes take a turn when one is due (cluster/idle.py), as in cluster/node.py; without `sleeps` every TURN_S.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.idle import next_turn_at
 from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.node import ANSWERS_SHARE, NEVER
 from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.paging.paging import paging_machine
 from sockpqd.cluster.settings import Member, NodeSettings
@@ -32,7 +33,6 @@ from tests.sim.world.events import Events
 
 DELAY_S = 0.001
 TURN_S = 0.01
-LOOK_S = 0.001                  # how exactly a sleeping node wakes up
 EARLY = (Append, Heartbeat, SnapshotChunk, TimeoutNow)       # need not wait for the journal
 BUSY_TURNS_MAX = 100            # turns of a busy node without time passing
 
@@ -82,7 +82,8 @@ class SmallNode:
         self.failure: Exception | None = None
         self.peers: dict[str, str] = {}
         self.turned_at = 0.0
-        self.due_at = 0.0                       # when its next turn is due, as it was after the last one
+        self.look_at = NEVER                    # when it looks next whether a turn is due
+        self.awake = False                      # something has come that needs a turn
         self.woken = 0                          # turns that it took by itself
 
     # Whom to connect to
@@ -162,6 +163,7 @@ class SmallNode:
         outcome = Outcome()
         assert self.driver is not None
         self.driver.proposer.propose(operation, outcome)
+        self.world.wake(self.name)
         return outcome
 
     @property
@@ -174,7 +176,7 @@ class SmallCluster:
     """Nodes n1..nN, all started and connected; spare ones after them are no members yet, and not started."""
 
     def __init__(
-        self, count: int = 3, seed: int = 1, *, start: bool = True, spares: int = 0, sleeps: bool = False,
+        self, count: int = 3, seed: int = 1, *, start: bool = True, spares: int = 0, sleeps: bool = True,
         **settings: int,
     ) -> None:
         self.events = Events()
@@ -228,7 +230,12 @@ class SmallCluster:
         node.driver = Driver(
             settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()), pages)
         node.driver.recover()
-        self.events.at(self.now + self.rng.random() * TURN_S, self._timer(name, node.life))
+        node.turned_at, node.look_at, node.awake = self.now, NEVER, True
+        first = self.now + self.rng.random() * TURN_S
+        if self.sleeps:
+            self._look_by(name, first)
+        else:
+            self.events.at(first, self._timer(name, node.life))
         for other in self.nodes:
             if other != name:
                 self._connect(frozenset((name, other)))
@@ -252,18 +259,44 @@ class SmallCluster:
 
     def _timer(self, name: str, life: int) -> Callable[[], None]:
         def fire() -> None:
-            node = self.nodes[name]
-            if node.life == life:
-                if not self.sleeps or node.due_at <= self.now:
-                    node.woken += 1
-                    self.turn(name)
-                self.events.at(self.now + (LOOK_S if self.sleeps else TURN_S), fire)
+            if self.nodes[name].life == life:
+                self.turn(name)
+                self.events.at(self.now + TURN_S, fire)
         return fire
+
+    def wake(self, name: str) -> None:
+        """Let a node take a turn as soon as time passes."""
+        self.nodes[name].awake = True
+        self._look_by(name, self.now)
+
+    def _look_by(self, name: str, when: float) -> None:
+        """Look at this time or sooner whether a turn is due, as a node's timer does."""
+        node = self.nodes[name]
+        if not self.sleeps or when >= node.look_at:
+            return
+        node.look_at, life = when, node.life
+
+        def look() -> None:
+            if node.life != life or node.look_at != when:
+                return                      # of an earlier process, or replaced by an earlier look
+            node.look_at = NEVER
+            if node.awake or (due := self._due_at(node)) <= self.now:
+                node.woken += 1
+                self.turn(name)
+            else:
+                self._look_by(name, due)
+        self.events.at(when, look)
+
+    def _due_at(self, node: SmallNode) -> float:
+        """Return when the next turn is due if nothing comes."""
+        if node.up.journal.syncing is not None:         # nobody says here that a disk has synced
+            return node.turned_at + TURN_S
+        return next_turn_at(node.up, node.turned_at, self.now)
 
     def turn(self, name: str) -> None:
         """Take a turn of a node, and the next ones as long as it is busy."""
         node = self.nodes[name]
-        node.turned_at = self.now
+        node.turned_at, node.awake = self.now, False
         for _ in range(BUSY_TURNS_MAX):
             if node.driver is None:
                 return
@@ -275,8 +308,8 @@ class SmallCluster:
                 self.kill(name)
                 return
             if not node.driver.busy:
-                node.due_at = next_turn_at(node.driver, node.turned_at, self.now)
-                return
+                break
+        self._look_by(name, self._due_at(node))
 
     # Network
 
@@ -296,6 +329,8 @@ class SmallCluster:
                 node.driver.inbox.append((source, message))
                 if node.driver.urgent(message):
                     self.turn(target)
+                else:
+                    self._look_by(target, self.now + node.up.settings.lease_ms / 1000 * ANSWERS_SHARE)
         self.events.at(self.now + DELAY_S, arrive)
 
     def _connect(self, pair: frozenset[str]) -> None:
@@ -317,7 +352,7 @@ class SmallCluster:
         ]
         for node, other, hello in hellos:
             node.up.inbox.append((other, hello))
-            node.due_at = 0.0
+            self.wake(node.name)
 
     def _disconnect(self, pair: frozenset[str]) -> None:
         if self.links.pop(pair, None) is None:
@@ -326,7 +361,7 @@ class SmallCluster:
             driver = self.nodes[name].driver
             if driver is not None:
                 driver.inbox.append((next(iter(pair - {name})), None))
-                self.nodes[name].due_at = 0.0
+                self.wake(name)
 
     def cut(self, *groups: str) -> None:
         """Cut the connections between the groups, each a string of names with blanks."""

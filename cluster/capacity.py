@@ -81,6 +81,8 @@ class Capacity:
         self._lacked_bytes = 0          # what was free when a snapshot had no room
         # Decides durably that the next start deletes all files; returns the error with which this process must end.
         self.delete_state: Callable[[str], StorageError | None] = lambda why: None
+        # Deletes what was set aside as damaged; returns whether there was any.
+        self.delete_damaged: Callable[[], bool] = lambda: False
 
     def update(self, now: float, *, recovering: bool = False) -> None:
         """Reassess the room and adjust the ballast; `now`: monotonic seconds.
@@ -238,13 +240,14 @@ class Capacity:
         """Return the approximate size of a snapshot written now that names no pages."""
         return self._hot_bytes() + self._pages.live_bytes
 
-    def make_way(self, missing: int) -> bool:
+    def make_way(self, missing: int, *, covered: bool) -> bool:
         """Give up one thing for another node's state, of which `missing` bytes have no room.
 
         Returns False if nothing is left to give up. Of the ballast only that much goes: this node needs the rest for
-        its own snapshot, should the other state not come after all. What this node vouches for stays: its newest
-        snapshot with the pages that this names, and the log after it. So does a snapshot that it is writing, which will
-        set free more than it takes, or be removed.
+        its own snapshot, should the other state not come after all. `covered`: all that this node ever acknowledged is
+        on the disks of a majority without it, so what it set aside as damaged is not needed to save anything. What this
+        node vouches for stays: its newest snapshot with the pages that this names, and the log after it. So does a
+        snapshot that it is writing, which will set free more than it takes, or be removed.
         """
         self._pages.free_bytes = self._pages.room_bytes = 0     # or jobs that leave memory would take it
         journal, store = self._journal, self._store
@@ -252,7 +255,7 @@ class Capacity:
             store.release()
         elif self.ballast.give(missing):
             log.warning("the disk is short of room: ballast is released for the state that another node sends")
-        elif not journal.segments.give_up_spare():
+        elif not journal.segments.give_up_spare() and not (covered and self.delete_damaged()):
             return self.reserve.give_up()
         return True
 

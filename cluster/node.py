@@ -93,6 +93,7 @@ class ClusterNode(DrivenNode):
             settings, journal, store, machine, self._network, listener, self._clock, random.Random(), pages,
         ))
         self._driver.capacity.delete_state = self._rejoin.delete
+        self._driver.capacity.delete_damaged = self._rejoin.forget_damaged
         self._driver.leadership.preference.mean_sync_s = RecentMean(self._disk.syncs)
         self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
         self._turns = LoopTurns()

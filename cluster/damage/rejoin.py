@@ -118,6 +118,20 @@ class Rejoin:
         except OSError:
             return True
 
+    def forget_damaged(self) -> bool:
+        """Delete all files that were set aside; returns False if there are none, or they cannot be deleted."""
+        if not self._record.folders or self._record.damage:
+            return False
+        try:
+            self._delete_folders(keep=0)
+            self._write()
+        except OSError as error:
+            log.warning("the files that were set aside as damaged cannot be deleted: %s", error)
+            return False
+        log.warning("the disk is short of room for the state that another node sends: the files that were set aside as "
+                    "damaged are deleted. A majority of the nodes has all that was in them.")
+        return True
+
     def tell(self, journal: Journal) -> None:
         """Set in the opened journal whether this node has forgotten its promises; not if it has been admitted since."""
         record = self._record
@@ -176,7 +190,7 @@ class Rejoin:
         finally:
             disk.close(lock)
         record.damage = ""
-        self._forget_old_folders()
+        self._delete_folders(keep=limits.DAMAGED_KEPT)
         self._write()
         if folder is None:
             log.warning("the files of this node are deleted. It rejoins the others, which bring it up to date; it does "
@@ -187,15 +201,16 @@ class Rejoin:
             " not vote until then. Nothing is lost while they are whole. Check the disk of this node.", folder,
         )
 
-    def _forget_old_folders(self) -> None:
+    def _delete_folders(self, keep: int) -> None:
         record, disk = self._record, self._disk
-        for name in record.folders[:-limits.DAMAGED_KEPT]:
+        old = record.folders[:max(0, len(record.folders) - keep)]
+        for name in old:
             folder = self._data_dir / name
             with contextlib.suppress(FileNotFoundError):
                 for file in disk.names(folder):
                     disk.unlink(folder / file)
                 disk.remove_directory(folder)
-        record.folders = record.folders[-limits.DAMAGED_KEPT:]
+        record.folders = record.folders[len(old):]
 
     def _read(self) -> RejoinRecord:
         there = self._file.name in self._disk.names(self._data_dir)

@@ -28,8 +28,11 @@ ALL = 1 << 62       # bytes: a leader of an earlier version does not say how lar
 class Room(Protocol):
     """Makes room for a snapshot of another node (capacity.py)."""
 
-    def make_way(self, missing: int) -> bool:
-        """Give up one thing that this node can do without, for `missing` bytes; returns False if nothing is left."""
+    def make_way(self, missing: int, *, covered: bool) -> bool:
+        """Give up one thing that this node can do without, for `missing` bytes; returns False if nothing is left.
+
+        `covered`: see SnapshotChunk.
+        """
 
     def state_bytes(self) -> int:
         """Return the approximate size of a snapshot written now."""
@@ -196,7 +199,9 @@ class SnapshotTransfers:
                 break
             except OSError as error:
                 missing = chunk.size - chunk.offset if chunk.size else ALL
-                if error.errno not in NO_SPACE or not passes(error) or not (self.room and self.room.make_way(missing)):
+                if error.errno not in NO_SPACE or not passes(error):
+                    raise
+                if self.room is None or not self.room.make_way(missing, covered=chunk.covered):
                     raise
         return (incoming, *incoming.sink.finish()) if incoming is not None and chunk.last else None
 

@@ -518,7 +518,7 @@ def test_a_larger_state_is_sent_after_a_long_time_and_less_and_less_often(
     put_until(world, lambda: follower.up.capacity.exhausted, puts)
     more = applied(puts) + 20
     put_until(world, lambda: applied(puts) > more, puts)
-    monkeypatch.setattr(follower.up.capacity, "make_way", lambda missing: False)
+    monkeypatch.setattr(follower.up.capacity, "make_way", lambda missing, covered: False)
     begun: list[float] = []             # when the first piece of a snapshot was sent
 
     def see(source: str, target: str, message: Message) -> bool:
@@ -592,7 +592,7 @@ def test_a_snapshot_for_which_a_follower_has_no_room_is_sent_again(monkeypatch: 
     away.disk.free_bytes = 0
     newest = leader.up.store.newest_index
     world.start(away.name)
-    monkeypatch.setattr(away.up.capacity, "make_way", lambda missing: False)
+    monkeypatch.setattr(away.up.capacity, "make_way", lambda missing, covered: False)
     world.run(10)
     assert away.failure is None
     assert away.up.machine.index < leader.up.machine.index
@@ -761,7 +761,7 @@ def test_what_can_be_done_without_makes_way_one_thing_after_the_other(monkeypatc
     def given_up(missing: int = 1 << 30) -> set[str]:
         """Make way once; returns the files that were removed."""
         before = set(disk.names_now)
-        assert capacity.make_way(missing)
+        assert capacity.make_way(missing, covered=True)
         assert (up.capacity._pages.free_bytes, up.capacity._pages.room_bytes) == (0, 0)
         return before - set(disk.names_now)
 
@@ -772,8 +772,17 @@ def test_what_can_be_done_without_makes_way_one_thing_after_the_other(monkeypatc
     assert capacity.ballast.bytes == ballast - STEP             # no more of it than is missing
     assert given_up() == {"/ballast"}
     assert given_up() == {"/journal/journal-00000002"}
+    damaged = [True]
+    capacity.delete_damaged = lambda: bool(damaged) and damaged.pop()
+    assert capacity.make_way(1, covered=False)
+    assert "/reserve" not in disk.names_now
+    assert damaged                                  # the others may lack what is in it
+    capacity.reserve.hold(limits.RESERVE_BYTES, disk.free_bytes)
+    world.run_until(lambda: "/reserve" in disk.names_now)
+    assert given_up() == set()
+    assert not damaged
     assert given_up() == {"/reserve"}
-    assert not capacity.make_way(1)
+    assert not capacity.make_way(1, covered=True)
     assert not writing.killed                       # it may be what helps
     assert store.kept() == [newest]                 # what this node vouches for stays
     world.kill("n1")

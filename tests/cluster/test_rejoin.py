@@ -96,6 +96,45 @@ def test_zero_is_no_limit_and_the_newest_two_folders_are_kept() -> None:
     assert machine.folders() == {f"damaged-{first + 4}", f"damaged-{first + 5}"}
 
 
+def test_what_was_set_aside_is_deleted_when_its_room_is_needed(caplog: pytest.LogCaptureFixture) -> None:
+    machine = Machine()
+    assert not machine.start().forget_damaged()             # there is none
+    for _ in range(2):
+        machine.damage()
+        rejoining = machine.start()
+    assert len(machine.folders()) == 2
+    assert rejoining.forget_damaged()
+    assert "are deleted" in caplog.text
+    assert machine.folders() == set()
+    assert rejoining.waiting                                # it is no voter for that
+    assert not rejoining.forget_damaged()
+    machine.damage()
+    assert machine.start().folder.endswith(f"damaged-{machine.now_s}")
+
+
+def test_files_that_a_next_start_is_to_set_aside_are_not_deleted() -> None:
+    machine = Machine()
+    machine.damage()
+    rejoining = machine.start()
+    rejoining.order(JournalDamaged("again"))
+    assert not rejoining.forget_damaged()
+    assert len(machine.folders()) == 1
+
+
+def test_damaged_files_that_cannot_be_deleted_are_not_room(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    machine = Machine()
+    machine.damage()
+    rejoining = machine.start()
+
+    def fail(path: Path) -> None:
+        raise OSError(errno.EIO, "no")
+    monkeypatch.setattr(machine.disk, "unlink", fail)
+    assert not rejoining.forget_damaged()
+    assert "cannot be deleted" in caplog.text
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_crash_at_any_step_loses_no_file_and_the_next_start_goes_on(seed: int) -> None:
     whole = Machine()

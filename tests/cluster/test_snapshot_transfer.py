@@ -146,14 +146,16 @@ class Room:
         self.state = 0          # bytes
         self.asked: list[int] = []
         self.missing: list[int] = []    # bytes, each time that it was to make way
+        self.covered: list[bool] = []
         self._node = node
         node.transfers.room = self
 
     def state_bytes(self) -> int:
         return self.state
 
-    def make_way(self, missing: int) -> bool:
+    def make_way(self, missing: int, *, covered: bool) -> bool:
         self.missing.append(missing)
+        self.covered.append(covered)
         if not self.things:
             return False
         self.things -= 1
@@ -351,6 +353,13 @@ class TestReceiving:
         assert (room.things, node.scarce) == (0, 0)
         assert room.missing == [1234 - offset] * 3          # of a snapshot of 1,234 bytes
         assert [sink.aborted for sink in node.sinks] == [True] * (len(node.sinks) - 1) + [False]
+
+    @pytest.mark.parametrize("covered", [True, False])
+    def test_the_room_knows_whether_the_others_have_all(self, covered: bool, node: Node) -> None:
+        room = Room(node, things=1)
+        node.full = True
+        node.receive(0, covered=covered)
+        assert room.covered == [covered]
 
     def test_nothing_makes_way_for_lack_of_descriptors_or_a_failed_sync(self, node: Node) -> None:
         room = Room(node, things=3)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Origin(Protocol):
-    """The origin of commands."""
+    """The client from which commands come, for rights and for the audit log."""
 
     peer: str                   # the address of the client
     user: str | None            # the fixed user of a port for clients that cannot authenticate

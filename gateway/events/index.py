@@ -33,7 +33,7 @@ class Index(Generic[Who]):
         self._sets: dict[Types | None, _Names[Who]] = {}        # by types; None: of those that are too many
 
     def add(self, who: Who) -> None:
-        """Add a subscription."""
+        """Add a subscription, which gets the events of the types and names that it wants."""
         types = who.wanted.types
         key = types if types in self._sets or len(self._sets) < SETS_MAX else None
         self._sets.setdefault(key, _Names()).add(who)

@@ -38,7 +38,7 @@ from sockpqd.gateway.limits import (
 
 
 class Subscriber(Protocol):
-    """A receiver of events."""
+    """A connection or stream that receives events, and may lag behind them."""
 
     def tell(self, lines: list[bytes]) -> None:
         """Send lines, each followed by its data, if any."""

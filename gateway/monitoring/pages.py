@@ -32,7 +32,7 @@ CHALLENGE = {"WWW-Authenticate": 'Basic realm="sockpqd"'}
 
 
 class Site(Protocol):
-    """Further pages."""
+    """Pages that the HTTP port has besides its own, such as the dashboard's."""
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
         """Answer a request, None if it has no such page."""

@@ -48,7 +48,7 @@ class FigureSampler:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to take samples."""
+        """Begin to take samples, one each second, in tasks that stop() ends."""
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._run()), loop.create_task(self._run_flows())]
 

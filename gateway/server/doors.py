@@ -24,7 +24,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class DoorKind(Struct, frozen=True):
-    """A kind of door."""
+    """A kind of listener: its name, and how many connections may wait to be accepted."""
 
     name: str
     backlog: int = ACCEPT_BACKLOG       # connections that the kernel completes before they are accepted
@@ -40,7 +40,7 @@ Serve = Callable[[socket.socket], Coroutine[Any, Any, None]]
 
 
 class Door:
-    """An open door."""
+    """A listener that accepts connections of one kind until it is closed."""
 
     def __init__(
         self, kind: DoorKind, sockets: list[socket.socket], serve: Serve, pause_s: Callable[[], float],

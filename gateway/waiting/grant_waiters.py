@@ -40,7 +40,7 @@ from sockpqd.gateway.waiting.waiting_line import Waiter, WaitingLine
 
 
 class GrantWaiter(Waiter, gc=False, eq=False, kw_only=True):
-    """A PULSE WAIT."""
+    """A PULSE WAIT whose grant is not free yet."""
 
     pulse: str
     numbering: Numbering | None = None      # of a numbered command

@@ -33,7 +33,7 @@ class FeedSnapshot:
         self.users += 1
 
     def leave(self) -> None:
-        """Undo one `use`."""
+        """Undo one `use`; the last one closes the file, if it is not kept any longer."""
         self.users -= 1
         self._close_unused()
 

@@ -101,7 +101,8 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         yield [
             [link(f"/queue?{urlencode({'name': name})}", name), _marks(view, name, oldest_ms)],
             *(FigureText(amount(rate(rates), "rate") if rate(rates) else "0") for rate in RATES.values()),
-            *(count(counts) for count in COUNTS.values()), FigureText(duration(oldest_ms) if oldest_ms else ""),
+            *(FigureText(f"{count(counts):,}") for count in COUNTS.values()),
+            FigureText(duration(oldest_ms) if oldest_ms else ""),
             *_pictures(view, name),
         ]
 

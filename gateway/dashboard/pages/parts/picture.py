@@ -37,8 +37,13 @@ def recent_rows(view: View, queue: str, *fields: str) -> FigureRows | None:
 
 
 def ranged(what: str, unit: str, *lines: Line) -> Markup:
-    """Return a picture of lines with the greatest value next to it. `what`: the label for screen readers."""
+    """Return a picture of lines with the greatest value below it, nothing if all are zero or unknown.
+
+    `what`: the label for screen readers.
+    """
     top = max(map(most, lines))
+    if not top:
+        return Markup()
     return tag("span", sparkline(f"{what}: at most {amount(top, unit)}", *lines),
                tag("span", f"0 to {amount(top, unit)}", class_="range"), class_="ranged")
 

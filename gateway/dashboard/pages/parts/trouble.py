@@ -112,7 +112,7 @@ def backlog(view: View, name: str, figures: Mapping[str, int], oldest_ms: int) -
         return Concern("growing", [
             "in ", queue_link(name), f" {_wait(ready)}, {grew.jobs:,} more than {GROWS_MINUTES - 1} minutes ago, ",
             _oldest(view, oldest_ms), held, f"; {amount(grew.came, 'rate')} came and {amount(grew.taken, 'rate')} were "
-            f"handed out{runs}"])
+            f"handed out{runs if running else ''}"])
     return Concern("waiting", [
         "in ", queue_link(name), f" {_wait(ready)}, ", _oldest(view, oldest_ms), held, runs]) if old else None
 

@@ -21,7 +21,7 @@ UNOWNED = 3                 # prefixes that are named in the warning
 
 
 async def show(view: View) -> str:
-    """Return the page."""
+    """Return the page: the clusters of the map, what each of them owns, and what moves."""
     known = view.cluster.machine.cluster_map
     if known is None:
         return page(view, "Clusters", tag("p", (

@@ -100,11 +100,13 @@ def test_rows_of_the_past_are_forgotten(sqlite_file: Path) -> None:
     assert "Invalid isoformat string" in pqoutbox("forget-before", url, "soon", "--yes", code=1).output
 
 
-def test_mistakes_are_explained(tmp_path: Path) -> None:
+def test_mistakes_are_explained(own_server: Server, tmp_path: Path) -> None:
     assert "a database at oracle://" in pqoutbox("status", "oracle://x", code=1).output
     file = tmp_path / "empty.db"
     for command in ("status", "doctor", "retry-failed"):
         assert f"Error: there is no file {file}: " in pqoutbox(command, f"sqlite:///{file}", code=1).output
+    relaying = pqoutbox("relay", f"sqlite:///{file}", "--servers", own_server.address, code=1)
+    assert f"Error: there is no file {file}: `pqoutbox create-tables` would make it" in relaying.output
     assert not file.exists()            # SQLite would have made one of a mistyped name
     file.touch()
     assert "no such table" in pqoutbox("status", f"sqlite:///{file}", code=1).output

@@ -136,17 +136,15 @@ class MariaSource:
 
 
 class SqliteSource:
-    """A file of SQLite."""
+    """A file of SQLite. `may_be_new`: it is made if there is none, instead of an error; a name may be mistyped."""
 
     def __init__(self, path: str) -> None:
+        self.may_be_new = False
         self._path = path
 
-    def must_exist(self) -> None:
-        """Raise UnknownDatabase if there is no such file, which SQLite would make."""
-        if not os.path.exists(self._path):
-            raise UnknownDatabase(f"there is no file {self._path}: `pqoutbox create-tables` would make it")
-
     def open(self, lease: float) -> Opened:
+        if not self.may_be_new and not os.path.exists(self._path):
+            raise UnknownDatabase(f"there is no file {self._path}: `pqoutbox create-tables` would make it")
         return _Connection(sqlite3.connect(self._path, timeout=lease))
 
     def listen(self) -> Listener | None:

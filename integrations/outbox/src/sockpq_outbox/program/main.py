@@ -199,8 +199,8 @@ def doctor(
 def _opened(database: str, *, new: bool = False) -> Iterator[Database]:
     """Open a database, which may be `new`."""
     source = source_of(database)
-    if isinstance(source, SqliteSource) and not new:
-        source.must_exist()
+    if isinstance(source, SqliteSource):
+        source.may_be_new = new
     opened = source.open(LOCK_S)
     try:
         yield opened.database

@@ -103,7 +103,7 @@ class Relay:
     def run(self) -> None:
         """Relay until stop(). Errors of the database and the cluster are logged, and it tries again.
 
-        Raises OtherDatabase, and UnknownDatabase when a driver is not installed.
+        Raises OtherDatabase, and UnknownDatabase when a driver is not installed or a file of SQLite does not exist.
         """
         pause_s = ERROR_FIRST_S
         try:

@@ -32,7 +32,7 @@ class Statistics:
         return 0.0 if oldest is None else max(time.time() - oldest, 0.0)
 
     def count(self, *, put: int = 0, batches: int = 0, failed: int = 0, takeovers: int = 0, errors: int = 0) -> None:
-        """Add to the counters."""
+        """Add to the counters; callable from any thread."""
         with self._lock:
             self.put += put
             self.batches += batches

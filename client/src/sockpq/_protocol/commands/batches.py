@@ -27,18 +27,15 @@ from sockpq._protocol.arguments import (
 )
 from sockpq._protocol.command import Blocks, Command, Repeat, single
 from sockpq._protocol.commands.jobs import (
+    PutFrame,
     Shown,
     finished,
     get,
     get_line,
     get_options,
     handed_line,
-    of_when,
     put_frame,
-    put_line,
-    put_marks,
     put_of,
-    put_options,
     shown_by,
     touch_many,
 )
@@ -145,20 +142,19 @@ def puts(
     of_client: Bodies = PLAIN,
 ) -> list[Command[Stored]]:
     """Return one PUT for each body, each with its key if there are `keys`."""
-    marks = put_marks(number, every, lease, None)
-    needs = (("number",) if number or lease is not None else ()) + of_when(when)
-
-    def line(one: str | None) -> tuple[str, str, Callable[[str], Stored]]:
-        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group, when) + marks
-        return put_line(queue, priority, item, False, options, one, number=number)
+    def frame(one: str | None) -> PutFrame:
+        return put_frame(
+            queue, priority, item, False, delay=delay, at=at, ttl=ttl, every=every, after=after, when=when, key=one,
+            on_duplicate=on_duplicate, tries=tries, group=group, number=number, lease=lease, dedup=None,
+        )
 
     contents = (arguments.content_of(body, headers, of_client) for body in bodies)
     if keys is None:
-        frame = line(key)
-        pairs = ((frame, content) for content in contents)
+        same = frame(key)
+        pairs = ((same, content) for content in contents)
     else:
-        pairs = ((line(one), content) for content, one in zip(contents, keys, strict=True))
-    return [put_of(start, end, content, of_line, needs) for (start, end, of_line), content in pairs]
+        pairs = ((frame(one), content) for content, one in zip(contents, keys, strict=True))
+    return [put_of(its.start, its.end, content, its.of_line, its.needs) for its, content in pairs]
 
 
 def bodies_of(

@@ -76,7 +76,7 @@ class BeanstalkdServer:
         self._connections_total += 1
 
     def count(self, verb: str) -> None:
-        """Count a well-formed command."""
+        """Count a well-formed command of this verb, for `stats`."""
         if verb in self.counts:
             self.counts[verb] += 1
 

@@ -90,7 +90,7 @@ class Outbox(Network, Protocol):
         """Send the messages kept by hold()."""
 
     def flush(self) -> None:
-        """Send all messages."""
+        """Send all queued messages."""
 
 
 class Driver:

@@ -345,7 +345,7 @@ class Machine:
         self._state.watches.forget(job)
 
     def unwatch_all(self) -> None:
-        """Stop watching all jobs."""
+        """Stop watching all jobs, as a node does that no longer serves."""
         self._state.watches.clear()
 
     @property

@@ -419,7 +419,7 @@ class Segments:
         return self._disk.open(self.path(segment))
 
     def close_file(self, file: int) -> None:
-        """Close what open() returned."""
+        """Close a file descriptor that open() returned."""
         self._disk.close(file)
 
     def _file(self, segment: int) -> int:

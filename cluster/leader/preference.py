@@ -36,7 +36,7 @@ class Preference:
     """Decides when a leader hands over to a node with a higher preference."""
 
     def __init__(self, own: int, transport: RaftTransport, members: Members, handover: Handover) -> None:
-        """`own`: this node's preference."""
+        """`own`: this node's preference, from 1 to 100; `handover`: lets another node lead."""
         self._own = own
         self._transport = transport
         self._members = members

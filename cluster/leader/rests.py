@@ -59,6 +59,6 @@ class Rests:
             self.end()
 
     def end(self) -> None:
-        """End the rest."""
+        """End the rest at once, if there is one."""
         self.until = 0.0
         self._clients = ()

@@ -97,7 +97,7 @@ class Mirroring:
     """The leader's part in following an origin. `halted`: why it takes nothing, if a person has to do something."""
 
     def __init__(self, machine: Machine, chain: Chain, leadership: Leadership) -> None:
-        """`chain`: of the mirror."""
+        """`chain`: the hashes of the log that the mirror has executed."""
         self.halted: str | None = None
         self._halted_level = 0          # of this cluster, when it halted
         self._machine = machine

@@ -13,7 +13,7 @@ class Paging:
     """Pages out jobs and records beyond the memory budget, and keeps the files tidy."""
 
     def __init__(self, machine: Machine, files: PageFiles, monotonic: Callable[[], float]) -> None:
-        """`monotonic()`: seconds."""
+        """`monotonic()` returns monotonic time in seconds."""
         self.files = files
         self.behind = False                 # there was not enough time in the last turn
         self._machine = machine

@@ -26,7 +26,7 @@ class PlaceOrder(Struct, gc=False, eq=False):
 
     @property
     def size(self) -> int:
-        """The number of groups."""
+        """The number of groups that have a place."""
         return len(self._order)
 
     def names(self) -> Iterator[str]:

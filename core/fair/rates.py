@@ -45,7 +45,7 @@ class RateWindow(Struct, gc=False, eq=False):
         self.slots = [one for one in self.slots if one[0] >= first]
 
     def add(self, now_ms: int) -> None:
-        """Count a hand-out."""
+        """Count a hand-out at this time, in replicated milliseconds."""
         slot = now_ms // self.slot_ms
         if self.slots and self.slots[-1][0] >= slot:
             last, count = self.slots[-1]

@@ -35,7 +35,7 @@ class GroupPages:
         return len(self._by_number)
 
     def add(self, page: GroupPage) -> None:
-        """Add a page."""
+        """Add a page, whose jobs and bytes then count."""
         self._by_number[page.number] = page
         self._by_place.add((page.first_place, page))
         self._by_seq.add((page.first, page.number))

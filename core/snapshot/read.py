@@ -119,7 +119,7 @@ class MirrorFrames:
     """The mirror in the snapshot of a replica: its table, the reader of its own snapshot, and what has come beside."""
 
     def __init__(self, table: frames.MirrorTable, reader: SnapshotReader, pager: Pager | None) -> None:
-        """`pager`: of the mirror."""
+        """`pager`: keeps pages of the mirror's jobs on the disk; None: all stay in memory."""
         self.table = table
         self.reader = reader
         self.part = bytearray()

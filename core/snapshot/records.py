@@ -99,7 +99,7 @@ class RecordBuilder:
             self._records.adopt_start(frame.queue, frame.start)
 
     def add_rows(self, frame: frames.RecordRows, next_seq: int) -> None:
-        """Add records. Raises SnapshotError."""
+        """Add the records of a frame. Raises SnapshotError if one is impossible, or its number not below `next_seq`."""
         self._begin(frame.queue)
         for row in frame.rows:
             values = list(astuple(row))

@@ -88,7 +88,7 @@ class Watches(dict[int, Handles]):
         return handles
 
     def watch_again(self, seq: int, handles: Handles) -> None:
-        """Undo `end`."""
+        """Undo `end`, with the handles that it returned."""
         self[seq] = handles
         for handle in handles:
             self._seqs[handle] = seq

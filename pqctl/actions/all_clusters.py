@@ -34,7 +34,7 @@ class ClusterCall(Call):
             super().print(sentence)
 
     def print(self, text: str) -> None:
-        """See `answer`."""
+        """Print the text at once; JSON is kept until all clusters have answered."""
         if self.as_json:
             self.found = json.loads(text)
         else:

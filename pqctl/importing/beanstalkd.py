@@ -28,7 +28,7 @@ STATES = ("ready", "delayed", "buried")
 
 
 class Beanstalkd:
-    """A connection to beanstalkd."""
+    """A connection to a beanstalkd from which jobs are imported."""
 
     def __init__(self, address: str) -> None:
         """`address`: "host:port". Raises OSError and ValueError."""

@@ -71,7 +71,7 @@ class Executor:
         return self._connections.addresses
 
     def also_at(self, addresses: tuple[Address, ...]) -> None:
-        """Know these servers, too."""
+        """Use these servers as well as those that are known."""
         self._connections.discovery.also_at(addresses)
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ class Counters:
             entry[3] = seconds
 
     def snapshot(self) -> Stats:
-        """Return the current counts."""
+        """Return the counts since the start, by verb, with times in seconds."""
         calls = {
             verb.decode(): CallStats(int(count), int(failed), seconds, longest)
             for verb, (count, failed, seconds, longest) in list(self._calls.items())

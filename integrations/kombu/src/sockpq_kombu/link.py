@@ -41,7 +41,7 @@ class Link:
     """The client of a connection, for any number of threads. Only `call` waits in an event loop's thread."""
 
     def __init__(self, access: Access, options: dict[str, Any]) -> None:
-        """`options`: kombu's transport_options."""
+        """`access`: servers, user and TLS, from the URL; `options`: kombu's transport_options."""
         self.access = access
         self.client = client_of(access, options)
         self.pending: dict[str, QueueSettings] = {}      # declared, and perhaps never needed on the server

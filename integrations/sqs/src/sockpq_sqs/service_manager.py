@@ -8,7 +8,7 @@ from contextlib import suppress
 
 
 def notify(words: str) -> None:
-    """Send words like READY=1."""
+    """Send words like READY=1 to the service manager that started the program, if there is one (sd_notify)."""
     name = os.environ.get("NOTIFY_SOCKET", "")
     if not name:
         return

@@ -31,7 +31,7 @@ class SettingsError(Exception):
 
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of the sections."""
+    """The base of the sections of the file, in which unknown keys are errors."""
 
 
 class Http(Section, frozen=True):
@@ -83,13 +83,13 @@ class Limits(Section, frozen=True):
 
 
 class Log(Section, frozen=True):
-    """The log."""
+    """The detail of the log."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 class Settings(Section, frozen=True):
-    """All settings."""
+    """The settings of the program: the sections of its file, with the defaults of those that it lacks."""
 
     http: Http = Http()
     tls: Tls = Tls()

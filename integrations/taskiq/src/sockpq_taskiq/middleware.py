@@ -24,7 +24,7 @@ class RunningTask(TaskiqMiddleware):
         self._begun = begun
 
     def pre_execute(self, message: TaskiqMessage) -> TaskiqMessage:
-        """Note the task."""
+        """Remember which job the task is, for what it calls about itself; returns the message as it is."""
         current.set(self._begun(message.task_id))
         return message
 

@@ -67,7 +67,7 @@ class SockpqScheduleSource(ScheduleSource):
         firing.set(escape_key(f"{task.schedule_id}@{minute}") if task.cron is not None else None)
 
     def post_send(self, task: ScheduledTask) -> None:
-        """Forget it."""
+        """Forget the run of a cron that was sent."""
         firing.set(None)
 
     async def _put(self, schedule: ScheduledTask) -> None:

@@ -97,7 +97,7 @@ class BatchHandle:
 
 
 class AsyncBatchHandle:
-    """BatchHandle for asyncio."""
+    """A batch that was put, by its item, for asyncio: BatchHandle with await."""
 
     def __init__(self, app: Home, item: str) -> None:
         self._app = app
@@ -322,7 +322,7 @@ def progress(item: str) -> Calls[ItemStat | None]:
 
 
 def cancelled(item: str) -> Calls[int]:
-    """Cancel a batch."""
+    """Remove the unfinished tasks of a batch; returns how many, 0 if it has ended."""
     with suppress(ItemNotFound):
         count: int = yield Call(items.item_cancel(item))
         return count

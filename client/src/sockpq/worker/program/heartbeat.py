@@ -113,7 +113,7 @@ class Heartbeat:
             await asyncio.sleep(pause)
 
     def follow(self, wish: WorkerBounds) -> None:
-        """Apply an operator's settings."""
+        """Apply what an operator has set: bounds of the pool, and whether it runs, pauses or stops."""
         before, self._last = self._last, wish
         if (wish.most, wish.least) != (before.most, before.least):
             try:

@@ -41,7 +41,7 @@ OTHERS = ("PREFIX", "RETENTION", "TRIES", "BACKOFF", "OUTBOX")
 
 
 def task_options(given: Mapping[str, Any]) -> TaskOptions:
-    """Read OPTIONS. Raises ImproperlyConfigured."""
+    """Return the OPTIONS of a backend in TASKS. Raises ImproperlyConfigured for unknown and impossible ones."""
     unknown = sorted(given.keys() - CLIENT.keys() - set(OTHERS))
     if unknown:
         raise ImproperlyConfigured(

@@ -100,7 +100,7 @@ class Users:
                 await account.client.close()
 
     async def close(self) -> None:
-        """Close all clients."""
+        """Close the clients of all users, and give up those that are being opened."""
         accounts = [*self._accounts.values()]
         self._accounts.clear()
         for task in self._opening.values():

@@ -60,5 +60,5 @@ class Problem(Exception):
         }
 
     def answer(self) -> Response:
-        """Return the answer."""
+        """Return the HTTP response: problem details in JSON (RFC 9457), with its status and headers."""
         return Response(json.dumps(self.fields(), separators=(",", ":")), self.status, self.headers, MEDIA_TYPE)

@@ -147,7 +147,7 @@ class Guard(AbstractResolver):
         return socket.socket(family, kind, protocol)
 
     async def close(self) -> None:
-        """Forget lookups in progress."""
+        """Cancel lookups that wait, and let the threads end with those in progress."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _check(self, address: str) -> None:

@@ -68,7 +68,7 @@ class QueueFacts:
             self._warn(queue, "it has no TRIES: a job that fails is sent again for ever")
 
     def _warn(self, queue: str, text: str) -> None:
-        """Log this once."""
+        """Log a warning about a queue, each text once."""
         if f"{queue} {text}" not in self._warned:
             self._warned.add(f"{queue} {text}")
             LOG.warning("queue %s: %s", queue, text)

@@ -107,7 +107,7 @@ class GuardedConnection(H11Protocol):
         self._await_reader()
 
     def resume_writing(self) -> None:
-        """Go on sending."""
+        """Go on sending, as the client reads again; the time limit for that ends."""
         super().resume_writing()
         if self._writing is not None:
             self._writing.cancel()

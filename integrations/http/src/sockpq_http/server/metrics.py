@@ -57,7 +57,7 @@ class Metrics:
 
 
 class Counting:
-    """Counts and measures requests."""
+    """An ASGI application around another one that counts its requests and measures their times."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app

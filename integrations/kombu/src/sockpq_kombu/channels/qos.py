@@ -16,7 +16,7 @@ class Ending(Protocol):
     bury_rejected: bool
 
     def end(self, action: AckAction, delivery_tag: str) -> None:
-        """Acknowledge a delivered message."""
+        """Acknowledge, put back or bury the message of this delivery tag, as the action says."""
 
 
 class QoS(virtual.QoS):

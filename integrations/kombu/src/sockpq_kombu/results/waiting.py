@@ -74,7 +74,7 @@ class ResultConsumer(BaseResultConsumer):
             self.ask()
 
     def ask(self) -> None:
-        """Read the awaited results."""
+        """Read the results of all tasks that are awaited, as a notice may be lost."""
         self._asked_at = monotonic()
         for task_id in list(self._waiting):
             meta = self.backend.get(self.backend.get_key_for_task(task_id))

@@ -69,7 +69,7 @@ class Connection(web.RequestHandler):
         self._unsent_bytes = 0                  # at the last check
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Note that the connection is made, its handshake of TLS included."""
         super().connection_made(transport)
         self.made = True
         self._host.opened(self)
@@ -89,7 +89,7 @@ class Connection(web.RequestHandler):
             self.close()                        # it is no HTTP: what follows is not read
 
     def enter(self, stage: Stage) -> None:
-        """Begin a stage."""
+        """Begin a stage, whose time limit runs from now on."""
         self.stage = stage
         self._since = self._loop.time()
 
@@ -103,7 +103,7 @@ class Connection(web.RequestHandler):
         self._host.held(self, self.unsent_bytes())
 
     def resume_writing(self) -> None:
-        """Count it no longer."""
+        """Count no unread answer any more."""
         super().resume_writing()
         self._host.held(self, 0)
 

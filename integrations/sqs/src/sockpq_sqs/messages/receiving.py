@@ -24,7 +24,7 @@ AT_ONCE_S = 30.0        # the lease of messages that are given back at once: if 
 
 
 class Receiving:
-    """Executes ReceiveMessage."""
+    """Executes ReceiveMessage: takes jobs of a queue with a lease, and hands them out as messages."""
 
     def __init__(self, names: Names, registry: Registry, identity: Identity, clock: Callable[[], float]) -> None:
         self._names = names

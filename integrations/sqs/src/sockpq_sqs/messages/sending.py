@@ -43,7 +43,7 @@ class Outgoing(NamedTuple):
 
 
 class Sending:
-    """Executes SendMessage and SendMessageBatch."""
+    """Executes SendMessage and SendMessageBatch: puts messages as jobs with headers."""
 
     def __init__(self, names: Names, registry: Registry, identity: Identity, options: Options) -> None:
         self._names = names
@@ -52,7 +52,7 @@ class Sending:
         self._options = options
 
     async def send(self, call: Call, request: requests.SendMessageRequest) -> answers.SendMessageAnswer:
-        """Send a message."""
+        """Send a message; returns its id and checksums when it is on the disks of a majority."""
         queue = self._names.of_url(call, request.queue_url)
         entry = await self._registry.get(queue)
         message = self._outgoing(call, queue, entry, request, f"sdk:{call.invocation}")

@@ -34,7 +34,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     grouped: bool = False
 
     def number(self, name: str, default: int) -> int:
-        """Return a numeric attribute."""
+        """Return an attribute as a number, `default` if the queue has none of this name."""
         text = self.attributes.get(name)
         return default if text is None else int(text)
 

@@ -26,7 +26,7 @@ from sockpqd.core.rules.admit import (
 )
 from sockpqd.core.rules.items.cancel import refused_put
 from sockpqd.core.state import State
-from sockpqd.core.store.job import Job, is_plain
+from sockpqd.core.store.job import NO_EXTRAS, Job, is_plain
 from sockpqd.core.store.queues import PUT
 
 
@@ -83,10 +83,11 @@ def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:
     if operation.dedup is not None:
         key = operation.dedup.key
         names = [name for name in names if state.remembered_keys.find(name, key, state.clock_ms) is None]
-    for name in names:
-        refusal = _refusal(state, name, operation)
-        if refusal is not None:
-            return refusal
+    if not many or not state.settings.autocreate:       # otherwise nothing can refuse it
+        for name in names:
+            refusal = _refusal(state, name, operation)
+            if refusal is not None:
+                return refusal
     state.spent += 6 * limits.STEP * len(names)         # some 3,000 of these jobs are all that an entry may do
     _put_into(state, names, operation)
     return replies.Spread(len(names))
@@ -128,7 +129,8 @@ def _put_into(state: State, names: Sequence[str], operation: PutWith) -> None:
             after = awaited_items(state, operation)
             job = place(state, operation, queue, put.item, state.new_seq(), body=body, data=data, after=after)
             if queue.settings is None and not operation.after:
-                like, plain = job, job.item is None and is_plain(job.extras) and job.at_ms is None
+                extras = job.extras if job.extras is None else replace(job.extras, body=None)
+                like, plain = job, job.item is None and job.at_ms is None and (extras == NO_EXTRAS or is_plain(extras))
         if operation.dedup is not None:
             remember(state, operation, job)
         queue.counters[PUT] += 1

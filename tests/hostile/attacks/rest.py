@@ -28,6 +28,7 @@ MEMORY_MIB = 64
 BODY_MIB = 4
 READERS = 30                # that do not read; fewer than the requests that are executed at a time
 UNREADING = 60              # of large answers, which is four times what the program may hold
+LISTED, LISTING = 30_000, 20     # queues, and clients of each list
 HANGING_UP = 40             # at a time; all clients are one user, who may have 100 requests in execution
 HANG_UP_S = 0.05
 LEASE_S = 2
@@ -119,6 +120,19 @@ async def unread(arena: Arena) -> None:
         await asyncio.sleep(arena.seconds)
 
 
+async def fill_lists(arena: Arena) -> None:
+    """Put a job into each of very many queues, which also are so many groups."""
+    await arena.put_lists([f"rest_listed_{number}" for number in range(LISTED)])
+
+
+async def lists(arena: Arena) -> None:
+    """Clients that ask for the list of very many queues again and again."""
+    async with program(arena) as rest, AsyncExitStack() as stack:
+        for path in ("/v1/queues", "/v1/groups"):
+            await stack.enter_async_context(Crowd(rest.door, LISTING, repeated=request("GET", path), again_s=AGAIN_S))
+        await asyncio.sleep(arena.seconds)
+
+
 async def answers(arena: Arena) -> None:
     """Clients that ask for one large job and do not read it, and others that do."""
     data = b"x" * (BODY_MIB * MIB - 1000)
@@ -172,6 +186,8 @@ ATTACKS = (
     Attack("rest-bodies", "clients of sockpq-http send bodies and heads that are costly to read", bodies,
            bounds=BOUNDS),
     Attack("rest-unread", "clients of sockpq-http read no answers", unread, bounds=BOUNDS),
+    Attack("rest-lists", "clients of sockpq-http ask for lists of 30,000 queues and groups", lists,
+           prepare=fill_lists, bounds=BOUNDS),
     Attack("rest-answers", "clients of sockpq-http ask for a job of 4 MiB, and most of them read nothing", answers,
            bounds=BOUNDS),
     Attack("rest-hang-ups", "clients of sockpq-http that wait for jobs hang up", hang_ups, bounds=BOUNDS),

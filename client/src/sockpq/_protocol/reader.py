@@ -8,7 +8,7 @@ knows where the bytes come from.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from sockpq._protocol.arguments import INT64_MAX, NAME, UINT64_MAX
@@ -204,9 +204,14 @@ def data_block() -> Reader[bytes]:
 
 def lines_of_list() -> Reader[list[str]]:
     """Read a count, then that many lines."""
+    return (yield from list_of(str))
+
+
+def list_of(parse: Callable[[str], T]) -> Reader[list[T]]:
+    """Read a count, then that many lines, each parsed when it has come: a long list holds up no event loop."""
     fields = ok((yield LINE))
     expect(len(fields) == 1, "one count expected")
     result = []
     for _ in range(as_number(fields[0], LIST_LINES_MAX)):
-        result.append(as_text((yield LINE)))
+        result.append(parse(as_text((yield LINE))))
     return result

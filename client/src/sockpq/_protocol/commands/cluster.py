@@ -22,6 +22,7 @@ from sockpq._protocol.reader import (
     expect,
     fields_of,
     lines_of_list,
+    list_of,
     number_of,
 )
 from sockpq.errors import BadArguments
@@ -348,7 +349,7 @@ def _was_there(text: str) -> bool:
 
 
 def _sessions() -> Reader[list[SessionInfo]]:
-    return [_session_line(line) for line in (yield from lines_of_list())]
+    return (yield from list_of(_session_line))
 
 
 def _session_line(line: str) -> SessionInfo:
@@ -373,7 +374,7 @@ def _bounds(text: str) -> WorkerBounds:
 
 
 def _workers() -> Reader[list[WorkerInfo]]:
-    return [_worker_line(line) for line in (yield from lines_of_list())]
+    return (yield from list_of(_worker_line))
 
 
 def _worker_line(line: str) -> WorkerInfo:
@@ -387,7 +388,7 @@ def _worker_line(line: str) -> WorkerInfo:
 
 
 def _users() -> Reader[list[User]]:
-    return [_user_line(line) for line in (yield from lines_of_list())]
+    return (yield from list_of(_user_line))
 
 
 def _user_line(line: str) -> User:
@@ -407,7 +408,7 @@ def _cluster_id(text: str) -> ClusterId:
 
 
 def _statuses() -> Reader[list[NodeStatus]]:
-    return [_status_line(line) for line in (yield from lines_of_list())]
+    return (yield from list_of(_status_line))
 
 
 def _status_line(line: str) -> NodeStatus:

@@ -7,7 +7,7 @@ from typing import TypedDict
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import EXPIRE_S_MAX
 from sockpq._protocol.command import Command, Repeat, Steps, call, single
-from sockpq._protocol.reader import Reader, accepted, as_number, expect, lines_of_list
+from sockpq._protocol.reader import Reader, accepted, as_number, expect, lines_of_list, list_of
 from sockpq.errors import BadArguments, ProtocolError
 from sockpq.model import GroupConfig, GroupTotals
 
@@ -118,7 +118,7 @@ def _config() -> Reader[GroupConfig]:
 
 
 def _list() -> Reader[list[GroupTotals]]:
-    return [_group_line(line) for line in (yield from lines_of_list())]
+    return (yield from list_of(_group_line))
 
 
 def _group_line(line: str) -> GroupTotals:

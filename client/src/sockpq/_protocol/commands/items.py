@@ -8,7 +8,7 @@ from typing import Any
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import HoldThen
 from sockpq._protocol.command import Command, Repeat, call, single
-from sockpq._protocol.reader import Reader, as_name, as_number, expect, fields_of, lines_of_list, number_of
+from sockpq._protocol.reader import Reader, as_name, as_number, expect, fields_of, lines_of_list, list_of, number_of
 from sockpq.errors import BadArguments
 from sockpq.model import ItemStat, ItemTotals
 
@@ -123,7 +123,7 @@ def _stat() -> Reader[ItemStat]:
 
 
 def _list() -> Reader[list[ItemTotals]]:
-    return [_item_line(line) for line in (yield from lines_of_list())]
+    return (yield from list_of(_item_line))
 
 
 def _item_line(line: str) -> ItemTotals:

@@ -19,6 +19,7 @@ from sockpq._protocol.reader import (
     expect,
     fields_of,
     lines_of_list,
+    list_of,
 )
 from sockpq.errors import BadArguments
 from sockpq.model import Grant
@@ -182,7 +183,7 @@ def _grant() -> Reader[Grant]:
 
 
 def _names() -> Reader[list[str]]:
-    return [as_name(line) for line in (yield from lines_of_list())]
+    return (yield from list_of(as_name))
 
 
 def _figures() -> Reader[dict[str, float | None]]:

@@ -25,6 +25,7 @@ from sockpq._protocol.reader import (
     failure,
     fields_of,
     lines_of_list,
+    list_of,
     number_of,
     ok,
 )
@@ -268,7 +269,7 @@ def _totals(text: str) -> Totals:
 
 
 def _queue_list() -> Reader[list[QueueTotals]]:
-    return [_queue_line(line) for line in (yield from lines_of_list())]
+    return (yield from list_of(_queue_line))
 
 
 def _queue_line(line: str) -> QueueTotals:
@@ -281,15 +282,18 @@ def _queue_line(line: str) -> QueueTotals:
 
 def _run_list(with_data: bool) -> Reader[list[RunningJob]]:
     """Read a count, the lines, then with DATA all bodies in a row."""
-    lines = yield from lines_of_list()
-    jobs = [_running_line(line, with_data) for line in lines]
     if not with_data:
-        return [entry for entry, _ in jobs]
+        return (yield from list_of(_running_job))
+    jobs: list[tuple[RunningJob, int]] = yield from list_of(partial(_running_line, with_data=True))
     result = []
     for entry, length in jobs:
         body = yield length
         result.append(entry._replace(data=body))
     return result
+
+
+def _running_job(line: str) -> RunningJob:
+    return _running_line(line, with_data=False)[0]
 
 
 def _running_line(line: str, with_data: bool) -> tuple[RunningJob, int]:
@@ -468,7 +472,7 @@ def _binding(topic: str, queue: str, pattern: str | None) -> str:
 
 
 def _bindings() -> Reader[list[Binding]]:
-    return [_binding_line(line) for line in (yield from lines_of_list())]
+    return (yield from list_of(_binding_line))
 
 
 def _binding_line(line: str) -> Binding:

@@ -12,6 +12,8 @@ from sockpq import Aborted, Stored
 from sockpq.aio import Client, Transaction
 from starlette.responses import Response
 
+from sockpq_http.access.peer import peer_of
+from sockpq_http.exchange.lists import Lists
 from sockpq_http.exchange.rates import Rates
 from sockpq_http.idempotency.key import fingerprint_of, word_of
 from sockpq_http.idempotency.marker import Markers, Subject
@@ -42,6 +44,7 @@ class Caller:
         self._markers: Markers = request.app.state.markers
         self._rates: Rates = request.app.state.rates
         self._readings: asyncio.Semaphore = request.app.state.readings
+        self._lists: Lists = request.app.state.lists
         self.stopping: asyncio.Event = request.app.state.stopping
 
     async def id(self, text: str) -> int:
@@ -57,6 +60,13 @@ class Caller:
         """Await a call that answers at once and may bring large jobs: only as many at a time as memory allows."""
         async with self._readings:
             return await work
+
+    async def listed(
+        self, name: str, call: Callable[[], Awaitable[list[T]]], view: Callable[[T], View],
+        key: Callable[[T], Any] | None = None,
+    ) -> Response:
+        """Return the answer with a list of any length under this name: see Lists.answer."""
+        return await self._lists.answer(self._user, peer_of(self.request.scope).address, name, call, view, key)
 
     async def execute(self, key: str | None, call: str, /, *arguments: Any, **options: Any) -> Any:
         """Execute a call of the client; with a key in a transaction, once: BEFORE if it was executed before.

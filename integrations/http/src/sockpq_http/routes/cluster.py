@@ -122,9 +122,7 @@ async def configure(caller: Calling, settings: ClusterSettings) -> Response:
 
 async def workers(caller: Calling) -> Response:
     """List the pools of workers."""
-    return answer(WorkersView(workers=[
-        WorkerView(**given(**one._asdict())) for one in await caller.client.workers()
-    ]))
+    return await caller.listed("workers", caller.client.workers, lambda one: WorkerView(**given(**one._asdict())))
 
 
 async def configure_worker(caller: Calling, worker: Worker, settings: WorkerSettings) -> Response:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import attrgetter
+
 from pydantic import Field
 from starlette.responses import Response
 
@@ -91,8 +94,10 @@ class LevelsView(View):
 
 async def list_(caller: Calling, prefix: Prefix = "") -> Response:
     """List the groups that have jobs or settings, in the order of their names."""
-    found = sorted(await caller.client.groups(prefix), key=lambda one: one.name)
-    return answer(GroupsView(groups=[GroupView(**one._asdict()) for one in found]))
+    return await caller.listed(
+        "groups", partial(caller.client.groups, prefix), lambda one: GroupView(**one._asdict()),
+        key=attrgetter("name"),
+    )
 
 
 async def get(caller: Calling, group: Group) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from fastapi import Query
@@ -85,8 +87,10 @@ async def list_(
     caller: Calling, prefix: Prefix = "", held: Annotated[bool, Query(description="Only those with a hold.")] = False
 ) -> Response:
     """List the items, in the order of their names."""
-    found = sorted(await caller.client.items(prefix, held=held), key=lambda one: one.name)
-    return answer(ItemsView(items=[ItemTotalsView(**one._asdict()) for one in found]))
+    return await caller.listed(
+        "items", partial(caller.client.items, prefix, held=held), lambda one: ItemTotalsView(**one._asdict()),
+        key=attrgetter("name"),
+    )
 
 
 async def stat(caller: Calling, item: Item) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
@@ -160,8 +162,10 @@ Prefix = Annotated[str, Query(max_length=255, description="Only names that begin
 
 async def list_(caller: Calling, prefix: Prefix = "") -> Response:
     """List the queues, in the order of their names."""
-    found = sorted(await caller.client.queues(prefix), key=lambda one: one.name)
-    return answer(QueuesView(queues=[QueueView(**given(**one._asdict())) for one in found]))
+    return await caller.listed(
+        "queues", partial(caller.client.queues, prefix), lambda one: QueueView(**given(**one._asdict())),
+        key=attrgetter("name"),
+    )
 
 
 async def create(caller: Calling, queue: NewQueue) -> Response:

@@ -13,7 +13,6 @@ from sockpq_http.exchange.views import (
     ChangedView,
     CountView,
     FinishedView,
-    JobsView,
     JobView,
     LeaseView,
     finished_view,
@@ -204,11 +203,10 @@ async def touch_many(caller: Calling, which: SeveralTouched) -> Response:
 
 async def running(caller: Calling) -> Response:
     """List the running jobs, in the order of their ids, without their bodies."""
-    return answer(JobsView(jobs=[
-        JobView(id=caller.client.id_text(job.id), queue=job.queue, priority=job.priority,
-                **given(expires_at=times.shown(job.expires_at)))
-        for job in await caller.client.running()
-    ]))
+    return await caller.listed("jobs", caller.client.running, lambda job: JobView(
+        id=caller.client.id_text(job.id), queue=job.queue, priority=job.priority,
+        **given(expires_at=times.shown(job.expires_at)),
+    ))
 
 
 def change_options(what: Change) -> dict[str, Any]:

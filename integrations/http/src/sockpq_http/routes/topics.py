@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query
@@ -50,8 +51,10 @@ class Message(Body):
 
 async def list_(caller: Calling, prefix: Prefix = "") -> Response:
     """List the bindings of topics."""
-    found = sorted(await caller.client.topic_list(prefix), key=lambda one: (one.topic, one.queue, one.pattern or ""))
-    return answer(BindingsView(bindings=[BindingView(**given(**one._asdict())) for one in found]))
+    return await caller.listed(
+        "bindings", partial(caller.client.topic_list, prefix), lambda one: BindingView(**given(**one._asdict())),
+        key=lambda one: (one.topic, one.queue, one.pattern or ""),
+    )
 
 
 async def bind(caller: Calling, topic: Topic, binding: Bind) -> Response:

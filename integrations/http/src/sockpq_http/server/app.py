@@ -22,6 +22,7 @@ from sockpq_http.access.hosts import Hosts
 from sockpq_http.access.users import Users
 from sockpq_http.exchange.caller import refuse_key
 from sockpq_http.exchange.decoding import DecodingRoute
+from sockpq_http.exchange.lists import Lists
 from sockpq_http.exchange.rates import Rates
 from sockpq_http.idempotency.marker import Markers
 from sockpq_http.problems.errors import no_such_method, problem_of, problem_of_http, problem_of_values
@@ -106,6 +107,7 @@ def application(service: Service | None = None) -> FastAPI:
         app.state.stopping = service.stopping
         app.state.markers = Markers(service.settings.idempotency_s)
         app.state.rates = Rates()
+        app.state.lists = Lists()
         app.state.readings = asyncio.Semaphore(max(1, service.settings.memory_bytes_max // READING_BYTES))
     return app
 

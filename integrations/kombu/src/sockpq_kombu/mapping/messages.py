@@ -23,6 +23,7 @@ SHOWN = "task", "id"    # of a task, also headers of its job, by which operators
 HEADER_BYTES_MAX = 1024
 
 DEPTH_MAX = 100         # of lists and objects in each other; what reads messages must not run out of stack
+NESTED = (dict, list)
 
 Raw = dict[str, Any]
 
@@ -100,12 +101,17 @@ def unpack(data: bytes, tag: str, redelivered: bool) -> Raw:
     properties = message["properties"]
     check_fields("properties", properties, PROPERTIES_READ)
     check_fields("delivery_info", properties["delivery_info"], DELIVERY_INFO)
-    if is_too_deep(message):
+    if may_be_too_deep(head) and is_too_deep(message):
         raise BadMessage(f"its first line has more than {DEPTH_MAX} levels")
     message["body"] = body
     properties["delivery_tag"] = tag
     properties["delivery_info"]["redelivered"] = redelivered
     return message
+
+
+def may_be_too_deep(text: bytes) -> bool:
+    """Return whether this JSON has so many lists and objects that they may be nested too deep: hardly any has."""
+    return text.count(b"[") + text.count(b"{") > DEPTH_MAX
 
 
 def is_too_deep(value: Any) -> bool:
@@ -114,7 +120,7 @@ def is_too_deep(value: Any) -> bool:
     for _ in range(DEPTH_MAX):
         level = [
             inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
+            if isinstance(inner, NESTED)
         ]
         if not level:
             return False
@@ -125,12 +131,13 @@ def check_fields(where: str, found: Any, fields: tuple[Field, ...]) -> None:
     """Raise BadMessage unless this is an object with such fields; others are ignored."""
     if not isinstance(found, dict):
         raise BadMessage(f"{where} is not an object")
-    for field in fields:
-        value = found.get(field.name)
-        if value is None and field.needed:
-            raise BadMessage(f"{where} has no {field.name}")
-        if value is not None and not isinstance(value, field.kinds):
-            raise BadMessage(f"{field.name} is not {field.shown}")
+    for name, kinds, shown, needed in fields:
+        value = found.get(name)
+        if value is None:
+            if needed:
+                raise BadMessage(f"{where} has no {name}")
+        elif not isinstance(value, kinds):
+            raise BadMessage(f"{name} is not {shown}")
 
 
 def eta_of(message: Raw) -> float | None:

@@ -399,11 +399,15 @@ def test_charts_are_drawn_and_say_what_is_under_the_pointer(cluster: LocalCluste
 
 def test_events_are_told_as_they_happen(cluster: LocalCluster, browser: Any) -> None:
     browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/events-live")
+    why = browser.find_element(By.ID, "no-events")
+    assert not why.is_displayed() or "Nothing has happened since this page was opened" in why.text
     with Client(cluster.servers) as client:
         wait(lambda: client.put("told", b"x") and "PUT told" in text(browser), "told")
+        assert not why.is_displayed()
         assert "PUT PUT" not in text(browser)
         wanted = browser.find_element(By.ID, "events-with")
         wanted.send_keys("another")
+        wait(lambda: "events has this in its line" in why.text, "it is said that no line has the word")
         wait(lambda: "PUT told" not in text(browser), "other lines are hidden, those that were there too")
         wait(lambda: client.put("another", b"x") and "PUT another" in text(browser), "those with the word are shown")
         press(browser, "Pause")

@@ -271,25 +271,26 @@ def waited(found: Site, queue: str, *counts: int) -> None:
 
 def test_a_queue_whose_backlog_grows_while_workers_are_there_is_listed() -> None:
     async def test(found: Site) -> None:
-        for name in (b"grows", b"waves", b"few", b"vast", b"left"):
-            await found.say(b"PUT %s 0 1\r\nx" % name * 3)
-        for name in (b"grows", b"waves", b"few", b"vast"):
+        for name in (b"grows", b"waves", b"few", b"vast", b"left", b"drained"):
+            await found.say(b"PUT %s 0 1\r\nx" % name * (3 if name == b"drained" else 25))
+        for name in (b"grows", b"waves", b"few", b"vast", b"drained"):
             await found.say(b"GET %s\r\n" % name)
         waited(found, "grows", 100, 200, 300, 400, 500)
         waited(found, "waves", 100, 200, 180, 400, 500)
         waited(found, "few", 1, 2, 3, 4, 5)
         waited(found, "vast", *range(1_000_000, 1_000_050, 10))
         waited(found, "left", 200, 300, 400, 500)
+        waited(found, "drained", 100, 200, 300, 400, 500)
         page = await found.get("/")
         assert re.findall('class="word">growing</span><span>in <[^>]*>([a-z]*)<', page) == ["grows"]
-        assert re.search("in <[^>]*>grows</a> 2 jobs wait, 400 more than 4 minutes ago, the oldest for "
+        assert re.search("in <[^>]*>grows</a> 24 jobs wait, 400 more than 4 minutes ago, the oldest for "
                          "<[^>]*>[^<]*</time>; 3.0/s came and 2.0/s were handed out; 1 job runs<", page)
         assert 'class="word">growing' in await found.get("/queue?name=grows")
         assert 'class="word">growing' not in await found.get("/queue?name=few")
         found.cluster.now_ms += 1_200_000
         await found.samples.oldest.look(found.cluster)
         page = await found.get("/")
-        assert page.count(">grows</a> 2 jobs wait") == 1            # old as well, and still one line
+        assert page.count(">grows</a> 24 jobs wait") == 1            # old as well, and still one line
         assert 'class="word">growing</span><span>in <a href="/queue?name=grows"' in page
         assert "400 more" in page
         await found.say(b"QUEUE PAUSE grows OUT\r\n")
@@ -306,7 +307,7 @@ def marks(page: str) -> dict[str, list[str]]:
 
 def test_queues_of_the_table_are_marked_with_what_keeps_their_jobs_waiting() -> None:
     async def test(found: Site) -> None:
-        await found.say(b"PUT left 0 1\r\nxPUT taken 0 1\r\nxPUT taken 0 1\r\nxGET taken\r\n"
+        await found.say(b"PUT left 0 1\r\nx" + b"PUT taken 0 1\r\nx" * 25 + b"GET taken\r\n"
                         b"QUEUE CREATE full LIMIT 1\r\nPUT full 0 1\r\nxPUT full 0 1\r\nxGET full\r\n"
                         b"PUT still 0 1\r\nxQUEUE PAUSE still OUT\r\nPUT mail 0 1\r\nxGET mail\r\n")
         await found.say(b"BURY 3\r\n")

@@ -61,6 +61,7 @@ def filled(found: Site) -> View:
     machine = found.cluster.machine
     body = b'{"a":[' + b"[1]," * 800 + b"0]}"
     operations: list[Any] = [Put(f"q{number:05}", number % 7, b"x" * 100) for number in range(QUEUES)]
+    operations += [Put(f"q{number:05}", 0, b"x") for number in range(QUEUES - 10, QUEUES) for _ in range(20)]
     operations += [ConfigurePulse(f"p{number}", PulseChange(rate=10), create=True) for number in range(1000)]
     operations += [BindQueue(f"t{number}", "q00001", None) for number in range(1000)]
     operations += [BindQueue("wide", f"q{number:05}", None) for number in range(1000)]

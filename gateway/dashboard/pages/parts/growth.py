@@ -24,6 +24,9 @@ class Growth(Struct, frozen=True):
 
 def growth(view: View, name: str) -> Growth | None:
     """Return the growth of the queue's backlog; None if it does not grow all the time, or is not known so long."""
+    counts = view.cluster.machine.counts(name)
+    if counts is None or counts.ready < GREW_JOBS:
+        return None
     series, now_s = view.samples.queues.courses.get(name), view.samples.now_s
     if series is None or series.known_s(now_s) < (GROWS_MINUTES - 1) * MINUTE_S:
         return None

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sockpq_http.access.credentials import credentials_of
 from sockpq_http.access.hosts import Hosts
+from sockpq_http.access.large_turns import LargeTurns
 from sockpq_http.access.peer import peer_of
 from sockpq_http.access.turns import HungUp
 from sockpq_http.access.users import Users
@@ -19,7 +20,6 @@ from sockpq_http.server.account import Account, Body
 
 API = "/v1/"
 LARGE_BYTES = 65_536        # a body above it takes milliseconds to read
-LARGE_AT_A_TIME = 1         # so small requests wait for one of them only
 TURN_S = 1.0                # after which another one begins, as a request may wait for a job or the disks
 PIECE_BYTES = 65_536        # of an answer: as much as a connection holds before it waits for its reader
 CLOSE = {"connection": "close"}         # what is left of a body that is refused is not worth reading
@@ -49,7 +49,7 @@ class BodyGate:
         self._account = account
         self._bytes_max = bytes_max
         self._timeout_s = timeout_s
-        self._turns = asyncio.Semaphore(LARGE_AT_A_TIME)
+        self._turns = LargeTurns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with its whole body, or refuse it."""
@@ -80,14 +80,14 @@ class BodyGate:
         """
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        turn = loop.call_later(TURN_S, self._turns.release)     # it may wait for a job
+        turn = loop.call_later(TURN_S, self._turns.give_back)     # it may wait for a job
         try:
             await self._app(scope, _again(data, receive), send)
         finally:
             ended = loop.time()
             if turn.when() > ended:
                 turn.cancel()
-                loop.call_at(ended + (ended - begun), self._turns.release)
+                loop.call_at(ended + (ended - begun), self._turns.give_back)
 
     async def _arrive(self, scope: Scope, receive: Receive, body: Body, data: bytearray) -> bool:
         """Read a body into `data`, and if it is large wait for its turn; returns False when the client hangs up.
@@ -105,9 +105,9 @@ class BodyGate:
                         return False
                     if len(data) > LARGE_BYTES:
                         _reschedule(limit, None)
-                        await self._turns.acquire()
+                        await self._turns.take(peer_of(scope))
                         if body.refused:
-                            self._turns.release()
+                            self._turns.give_back()
                             raise _busy()
                     return True
         except TimeoutError:

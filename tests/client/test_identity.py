@@ -57,7 +57,7 @@ def test_after_the_death_of_its_cluster_nothing_goes_to_another(
     cluster: MemoryCluster, other: MemoryCluster, make_client: MakeClient, sessions: bool
 ) -> None:
     other.lead(None)
-    client = make_client([other.addresses[0], cluster.addresses[0]], sessions=sessions, **{**TIMES, "timeout": 4})
+    client = make_client([other.addresses[0], cluster.addresses[0]], sessions=sessions, **{**TIMES, "timeout": 60})
     client.put("q", b"1")
     assert cluster.bodies("q") == [b"1"]
     other.lead(other.servers[0])
@@ -65,7 +65,7 @@ def test_after_the_death_of_its_cluster_nothing_goes_to_another(
     for server in cluster.servers:
         server.stop()
     with pytest.raises(ForeignCluster) as caught:
-        client.put("q", b"3")
+        client.put("q", b"3", timeout=2)
     assert names_both(caught.value, cluster, other)
     assert cluster.addresses[0] in str(caught.value)
     assert said(other) == set()

@@ -67,7 +67,7 @@ class Fairness:
 
     def level0_ns(self) -> int:
         """Return the time of level 0 from which the targets follow."""
-        return max(self.time_ns[level] * self.settings.multiplier**level for level in self.levels())
+        return max(self.time_ns[level] * int(self.settings.multiplier**level) for level in self.levels())
 
     def offered(self, level: int) -> list[str]:
         """Return the groups of the level in the order of their turns."""

@@ -6,6 +6,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from sockpqd.core import (
+    AnySelector,
     Empty,
     Get,
     GetWith,
@@ -173,7 +174,7 @@ class ModelGive(ModelTime):
         elif job.delayed:
             job.at_ms = None if job.at_ms is None else min(job.at_ms, self.clock_ms)
 
-    def selected(self, selector: Number) -> ModelJob | None:
+    def selected(self, selector: AnySelector) -> ModelJob | None:
         """Return the job of this number."""
         raise NotImplementedError
 
@@ -219,7 +220,8 @@ class ModelGive(ModelTime):
     def handed(self, job: ModelJob, asked: GetWith | None = None, turned: bool | UnsetType = UNSET) -> Handed:
         """Return the reply with a running job, in the form that the client requested."""
         assert job.id is not None
-        data, head = job.data, UNSET
+        data = job.data
+        head: int | UnsetType = UNSET
         if asked is not None and asked.head:
             data, head = job.headers + data, len(job.headers)
         if asked is None or not asked.meta:

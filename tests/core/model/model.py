@@ -7,7 +7,8 @@ and here it is easy to see which. It is meant for short logs: everything costs O
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from msgspec import structs
 
@@ -274,11 +275,11 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 self.users[operation.name] = (operation.user.rights, operation.user.key)
                 return Accepted()
             case _:
-                return self._requested(operation, bits, applied)
+                return self._requested(cast("Requested", operation), bits, applied)
 
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
         """Return what a Request can carry."""
-        reached = ()
+        reached: Sequence[str] = ()
         if isinstance(operation, PutWith) and isinstance(operation.targets, ToTopic):
             reached = self.reached(operation.targets)
         refusal = self.elsewhere(brings(operation, self.queue_names(""), reached))

@@ -44,6 +44,7 @@ from sockpqd.core import (
     StoredNumber,
     Until,
 )
+from sockpqd.core.store.body import bytes_of
 from tests.core.model.cluster_map import elsewhere, own_name
 from tests.core.model.give import LONGEST_MS, ModelGive
 from tests.core.model.jobs import ModelJob, is_group
@@ -381,13 +382,13 @@ class ModelPut(ModelGive):
         if self.cancelling(record.view.item):
             return ItemCancelled()
         self.take_record(record)
-        view = record.view
+        view, data = record.view, bytes_of(record.view.data)
         key = None if self.holder(view.queue, view.key) else view.key
         job = ModelJob(
-            view.queue, view.priority, view.seq if record.stays else self.new_seq(), view.data[view.head:], view.item,
+            view.queue, view.priority, view.seq if record.stays else self.new_seq(), data[view.head:], view.item,
             view.seq, known_as=view.number, stays=record.stays,
             own_lease_ms=view.own_lease_ms, counts=view.counts or JobCounts(), key=key, tries=record.tries,
-            ttl_ms=record.ttl_ms, group=view.group, headers=view.data[:view.head], hand_outs=record.hand_outs,
+            ttl_ms=record.ttl_ms, group=view.group, headers=data[:view.head], hand_outs=record.hand_outs,
             back_ms=self.clock_ms,
         )
         job.went_through(kicks=1)

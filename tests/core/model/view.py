@@ -45,7 +45,7 @@ class ModelView(ModelEnd):
 
     def history(self, queue: str) -> QueueHistory:
         """Return its counters, and how long ago the READY job got its place that has it for longest."""
-        past = self.past.get(queue, {})
+        past = self.past.get(queue, Counter())
         ages = [self.clock_ms - self.given_ms[job.seq] for job in self.in_state(queue, JobState.READY)]
         return QueueHistory(**{event: past.get(event, 0) for event in EVENTS}, oldest_ms=max([0, *ages]))
 
@@ -131,14 +131,14 @@ class ModelView(ModelEnd):
         pauses += [self.opens_or_ends_ms(name) for name in self.rates.known]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in pauses]
         # Those that a CLONE brought although their time was over are forgotten in its entry.
-        remembered = [until_ms for until_ms, _ in self.remembered.values() if until_ms > self.clock_ms]
-        ends = [*self.kept.values(), *remembered]
-        ends += [one.ended_ms + self.settings_of(one.view.queue).retain_ms for one in self.records]
+        remembered = [time_ms for time_ms, _ in self.remembered.values() if time_ms > self.clock_ms]
+        until_ms = [*self.kept.values(), *remembered]
+        until_ms += [one.ended_ms + self.settings_of(one.view.queue).retain_ms for one in self.records]
         pending: list[object] = [*self.releases]
         pending += [job for job in [*self.jobs, *self.buried] if job.id is None and self.cancelling(job.item)]
         if self.fair is not None:
             keep_ms = self.fair.settings.keep_ms
-            ends += [one.idle_ms + keep_ms for one in self.fair.groups.values() if one.idle_ms is not None]
+            until_ms += [one.idle_ms + keep_ms for one in self.fair.groups.values() if one.idle_ms is not None]
             pending += self.fair.pending
-        times += [(until_ms + SECOND_MS - 1) // SECOND_MS * SECOND_MS for until_ms in ends]
+        times += [(time_ms + SECOND_MS - 1) // SECOND_MS * SECOND_MS for time_ms in until_ms]
         return min([*times, *(self.clock_ms for _ in pending)], default=None)

@@ -88,7 +88,9 @@ ENDS = 0.25                     # and so many about numbers, headers, results an
 KEYS = ("k1", "k2", "k3")
 GROUPS = ("g", "h")
 # By the other settings of a queue, so that no more need be drawn.
-GROUPS_BY = {(0, Sched.FIFO): GroupBy.PUT, (3, Sched.FAIR): GroupBy.USER, (3, Sched.GROUPS): GroupBy.ITEM}
+GROUPS_BY: dict[tuple[int, Sched | None], GroupBy] = {
+    (0, Sched.FIFO): GroupBy.PUT, (3, Sched.FAIR): GroupBy.USER, (3, Sched.GROUPS): GroupBy.ITEM,
+}
 ROUTES = ("", "x", "x.y")
 PATTERNS = (None, "x", "*.y", "#")
 WORKERS = ("w", "v")

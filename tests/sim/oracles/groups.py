@@ -151,9 +151,9 @@ class GroupLaws:
                     queue.sleeps_ms.pop(operation.group, None)
             case ConfigureGroup():
                 group.limit = group.limit if operation.limit is None else operation.limit
-                rate = operation.rate, operation.per_ms or 0
-                if operation.rate is not None and rate != (group.rate.most, group.rate.per_ms):
-                    group.rate = Rate(operation.rate, operation.per_ms or 0)
+                per_ms = operation.per_ms or 0
+                if operation.rate is not None and (operation.rate, per_ms) != (group.rate.most, group.rate.per_ms):
+                    group.rate = Rate(operation.rate, per_ms)
                 if operation.paused:
                     pause_ms = operation.pause_ms
                     group.paused_until_ms = FOREVER_MS if pause_ms is None else self._now_ms + pause_ms

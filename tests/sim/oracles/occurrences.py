@@ -34,10 +34,10 @@ class Occurrences:
             word = type(reply).__name__
             if isinstance(operation, Request):
                 self._seen[f"Request {word}"] += 1
-                number = operation.session, operation.number, operation.part
-                if number in self._answered and not isinstance(reply, REFUSED):
+                request = operation.session, operation.number, operation.part
+                if request in self._answered and not isinstance(reply, REFUSED):
                     self._seen[f"{word} again"] += 1
-                self._answered.add(number)
+                self._answered.add(request)
                 operation = operation.operation
             self._count(operation, word)
             replies_of = reply.replies if isinstance(reply, Results) else (reply,)

@@ -82,7 +82,7 @@ class SimDisk(FaultyDisk):
         self.dead = False
         self.slow_s = 0.0
         self._times = times
-        self._beside_s = BESIDE_S
+        self._beside_s: tuple[float, ...] = BESIDE_S
         self._preparation: SlowSync | None = None       # the last one, perhaps still in progress
         self.spent_s = 0.0
         self._failing: dict[str, tuple[int, int]] = {}      # operation -> how often it is to fail, and with what

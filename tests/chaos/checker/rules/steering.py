@@ -36,12 +36,12 @@ def steering(records: Iterable[Record], teller: Teller) -> Iterator[Violation]:
     missing: list[tuple[str, Record]] = []
     for record in records:
         match record.command:
-            case Steer(pool, most) if record.missing:
-                missing.append((pool, record))
-            case Steer(pool, most) if record.outcome is not Outcome.NOT_EXECUTED:
-                pools[pool].writes[most] = _Write(record, latest(record))
-            case Beat(pool) if is_ok(record):
-                pools[pool].beats.append(record)
+            case Steer(name, most) if record.missing:
+                missing.append((name, record))
+            case Steer(name, most) if record.outcome is not Outcome.NOT_EXECUTED:
+                pools[name].writes[most] = _Write(record, latest(record))
+            case Beat(name) if is_ok(record):
+                pools[name].beats.append(record)
     for pool in pools.values():
         for beat in pool.beats:
             if beat.told in pool.writes:

@@ -10,11 +10,18 @@ import re
 from sockpqd.core.limits import HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_BYTES_MAX, HEADERS_MAX
 
 _NAME = re.compile(rb"[A-Za-z0-9_.-]{1,%d}" % HEADER_NAME_BYTES_MAX)
+# One header or two, as most jobs have that have any: of ASCII, and with different names.
+_USUAL = re.compile(
+    rb"(?P<first>[A-Za-z0-9_.-]{1,%(name)d}): [ -~]{0,%(value)d}\n"
+    rb"(?:(?!(?P=first): )[A-Za-z0-9_.-]{1,%(name)d}: [ -~]{0,%(value)d}\n)?"
+    % {b"name": HEADER_NAME_BYTES_MAX, b"value": HEADER_VALUE_BYTES_MAX})
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")      # category Cc, but for the LF at the end of a line
 
 
 def wrong_headers(block: bytes) -> str | None:
     """Return an error message about these headers, in printable ASCII; None if they are valid."""
+    if _USUAL.fullmatch(block):
+        return None
     if len(block) > HEADERS_BYTES_MAX:
         return f"headers take more than {HEADERS_BYTES_MAX} bytes"
     if not block:

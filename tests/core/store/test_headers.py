@@ -14,7 +14,8 @@ GOOD = b"task: send\nempty: \nA.b-C_9: \xc3\xa4:  x \n"
 
 
 @pytest.mark.parametrize("block", [
-    b"", GOOD, b"n" * 64 + b": " + b"v" * 1024 + b"\n", b"".join(b"n%d: \n" % number for number in range(64)),
+    b"", GOOD, b"a: 1\nab: 2\n", b"ab: 1\na: 2\n", b"n" * 64 + b": " + b"v" * 1024 + b"\n",
+    b"".join(b"n%d: \n" % number for number in range(64)),
 ])
 def test_good_headers(block: bytes) -> None:
     assert wrong_headers(block) is None

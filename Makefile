@@ -26,6 +26,8 @@ TIMES   ?= 10
 REQUESTS ?= 20000
 VERSIONS ?= 3.11 3.13 3.14
 DEPTHS  ?= 100000,10000000
+RATE    ?= 10000
+PUTS    ?= 1000000
 TOOLS  := .tools
 # Distributions beside the server, each with its tests' needs as the extra `test`.
 INTEGRATIONS := $(notdir $(wildcard integrations/*))
@@ -44,7 +46,7 @@ PAGED   ?=
 GROUPED ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests celery-tests test-celery test-beanstalkd test-http test-sqs celery-faults push-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth docs test-browser demo play play-celery play-sqs dist proof proof-peers lock deb image manual bench-record bench-plots clean
+.PHONY: install dev check test-fast test test-pythons test-deploy helm model client-faces toxiproxy kombu-tests celery-tests test-celery test-beanstalkd test-http test-sqs celery-faults push-faults test-frameworks frameworks-faults laws sim sim-pulses moves chaos chaos-long chaos-results torture damage mutants hostile bench-depth bench-regions docs test-browser demo play play-celery play-sqs dist proof proof-peers lock deb image manual bench-record bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
 	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev and in a second terminal $(BIN)/pqctl shell (README.md, Type along); . $(BIN)/activate puts them on your path."
@@ -258,6 +260,9 @@ build/generator: bench/generator/*.cpp bench/generator/*.hpp
 
 bench-depth: dev                     ## ten million jobs waiting, most of them on disk; DEPTHS=100000,100000000 for more
 	$(BIN)/python -m bench.load depth --depths $(DEPTHS) --hot-bytes 100000000 --priorities 1
+
+bench-regions: dev                   ## a copy in another region, on a line with 200 ms, loss and a cut, as figures: RATE=10000 PUTS=1000000; needs root
+	$(BIN)/python -m bench.regions --rate $(RATE) --jobs $(PUTS)
 
 bench-record: dev build/generator    ## all tables and pictures of docs/BENCHMARKS.md, measured here: over an hour on a quiet machine; ONLY=depth
 	$(PIP_INSTALL) -e ./client -e '.[bench]'

@@ -13,7 +13,7 @@ from typing import Protocol, cast
 
 from sockpqd.connections.limits import KERNEL_BYTES_MIN, ConnectionLimits
 from sockpqd.connections.slots import ConnectionSlots, SlotKind
-from sockpqd.connections.tcp import drop_when_closed, is_silent, kernel_bytes, set_up
+from sockpqd.connections.tcp import drop_when_closed, expect_distance, is_silent, kernel_bytes, set_up
 from sockpqd.connections.timeouts import ClientTimeouts, Expected
 
 
@@ -87,6 +87,10 @@ class AcceptedConnection:
         if self._trial:
             self._trial = False
             self._slots.end_trial(self.host)
+
+    def expect_distance(self) -> None:
+        """Let the kernel hold more for a client that is far away and reads much."""
+        expect_distance(self._socket)
 
     def leave(self) -> None:
         """Release the slot of a connection that has ended or is being refused."""

@@ -21,6 +21,11 @@ HELD_RELIEVED_PERCENT = 50
 # trip of half a millisecond, and sends 3 MB/s with a round trip of 20 ms.
 SEND_BUFFER_BYTES = 64 * KIB
 
+# That is 300 kB/s with a round trip of 200 ms, so a copy in another region has more: the kernel may let its buffer grow
+# to what the line carries in a round trip (4 MiB, unless net.ipv4.tcp_wmem says otherwise). An older kernel, which
+# cannot, is asked for this much, and gives what net.core.wmem_max allows.
+DISTANT_SEND_BUFFER_BYTES = 2 * MIB
+
 # The kernel's memory for a connection is counted from this much on: an idle connection has less.
 KERNEL_BYTES_MIN = 16 * KIB
 

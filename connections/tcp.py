@@ -7,6 +7,7 @@ import struct
 from contextlib import suppress
 
 from sockpqd.connections.limits import (
+    DISTANT_SEND_BUFFER_BYTES,
     KEEPALIVE_IDLE_S,
     KEEPALIVE_INTERVAL_S,
     KEEPALIVE_PROBES,
@@ -16,6 +17,7 @@ from sockpqd.connections.limits import (
 )
 
 _SO_MEMINFO = 55                                # asm-generic/socket.h
+_SO_BUF_LOCK = 72                               # since Linux 5.14: 0 lets the sizes of the buffers grow by themselves
 _MEMINFO = struct.Struct("=9I")                 # linux/sock_diag.h
 _NO_LINGER = struct.pack("=ii", 1, 0)          # l_onoff, l_linger
 _READ_BYTES, _WRITTEN_BYTES = 0, 5              # rmem_alloc, wmem_queued
@@ -30,6 +32,15 @@ def set_up(connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+
+
+def expect_distance(connection: socket.socket) -> None:
+    """Let the kernel's send buffer grow to what a long line carries in a round trip, against what set_up() says."""
+    with suppress(OSError):                     # it is gone already
+        try:
+            connection.setsockopt(socket.SOL_SOCKET, _SO_BUF_LOCK, 0)
+        except OSError:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, DISTANT_SEND_BUFFER_BYTES)
 
 
 def drop_when_closed(connection: socket.socket) -> None:

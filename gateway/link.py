@@ -38,6 +38,9 @@ class Link(Origin, Protocol):
     def end_trial(self) -> None:
         """End the trial: the client keeps its place."""
 
+    def expect_distance(self) -> None:
+        """Let the kernel hold more unsent data: the client is far away and reads much."""
+
     def finish(self) -> None:
         """Close after the answers have been sent."""
 

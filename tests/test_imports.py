@@ -37,7 +37,7 @@ SERVER = {name for name, (folder, _) in PACKAGES.items() if name == folder} - {"
 # Other packages import the face of a package, its __init__; these modules belong to a face as well.
 FACES = (
     "cluster.api", "sockpq.aio", "sockpq.interpreter", "sockpq.names", "sockpq.worker", "devcluster.cluster",
-    "devcluster.node",
+    "devcluster.node", "devcluster.authority",
 )
 
 # Everything core needs. There is no clock, no randomness and no input or output in any of these.

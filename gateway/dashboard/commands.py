@@ -88,6 +88,9 @@ class _Memory:
     def end_trial(self) -> None:
         """Do nothing: no connection slot is used."""
 
+    def expect_distance(self) -> None:
+        """Do nothing: there is no feed on the dashboard."""
+
     def finish(self) -> None:
         """End the wait of `execute`: the answers are complete."""
         if not self.ended.done():

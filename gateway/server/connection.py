@@ -240,6 +240,11 @@ class Connection(asyncio.Protocol):
             self._trial = None
             self._accepted.end_trial()
 
+    def expect_distance(self) -> None:
+        """Let the kernel hold more unsent data: the client is far away and reads much."""
+        if self._accepted is not None:
+            self._accepted.expect_distance()
+
     def finish(self) -> None:
         """Close after pending writes; input that still arrives is read and dropped for a moment."""
         if self._outbox is not None:

@@ -28,6 +28,7 @@ EVERYTHING: dict[str, Any] = {
     "storage": {"class": "fast"}, "config": {"limits": {"data_bytes_max": 1048576}, "raft": {"heartbeat_ms": 60}},
     "serviceMonitor": {"enabled": True, "userSecret": "scraper"}, "nodeSelector": {"disk": "ssd"},
     "networkPolicy": {"enabled": True, "clients": [{"podSelector": {"matchLabels": {"queue": "yes"}}}]},
+    "replica": {"of": "10.1.0.1:11361", "user": "copy", "secret": "origin"},
     "tolerations": [{"key": "queue", "operator": "Exists"}], "annotations": {"team": "queues"},
 }
 
@@ -75,6 +76,8 @@ def test_nodes_read_their_configuration(values: dict[str, Any], tmp_path: Path) 
     if values:
         assert config.limits.data_bytes_max == 1048576
         assert config.tls is not None
+        assert (config.replica.of, config.replica.user) == ("10.1.0.1:11361", "copy")
+        assert config.replica.secret_file == "/run/sockpqd/origin.secret"
 
 
 def test_a_majority_stays_and_secrets_reach_the_node_alone(tmp_path: Path) -> None:
@@ -83,15 +86,17 @@ def test_a_majority_stays_and_secrets_reach_the_node_alone(tmp_path: Path) -> No
     pod = only(objects, "StatefulSet")["spec"]["template"]["spec"]
     (first,) = pod["initContainers"]
     assert "install -m 400" in first["command"][-1]
-    assert not {"tls", "users"} & {mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
+    assert "install -m 600 /secrets/origin/secret /run/sockpqd/origin.secret" in first["command"][-1]
+    assert not {"tls", "users", "origin"} & {mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
     assert pod["containers"][0]["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
     assert pod["securityContext"]["runAsNonRoot"]
 
 
 @pytest.mark.parametrize(
     "values",
-    [{"nodes": 2}, {"spread": "often"}, {"replicas": 3}, {"config": {"listen": {"insecure": True}}}],
-    ids=["two", "spread", "unknown", "section"],
+    [{"nodes": 2}, {"spread": "often"}, {"replicas": 3}, {"config": {"listen": {"insecure": True}}},
+     {"replica": {"of": "h:1"}}, {"replica": {"user": "copy"}}, {"config": {"replica": {"of": "h:1"}}}],
+    ids=["two", "spread", "unknown", "section", "no-secret", "no-origin", "section-replica"],
 )
 def test_a_wrong_value_is_refused(values: dict[str, Any], tmp_path: Path) -> None:
     assert helm("template", "queue", values=values, folder=tmp_path).returncode != 0

@@ -41,6 +41,7 @@ def feed(client: Client, command: Command) -> None:
     """CLUSTER FEED: stream the log from an entry on, and whatever is added to it."""
     refusal = _refusal(client) or _refusal_of_place(client, *command.arguments)
     if refusal is None:
+        client.link.expect_distance()
         client.run(_feed(client, command.arguments[0]))
     else:
         client.say(refusal)
@@ -50,6 +51,7 @@ def snapshot(client: Client, command: Command) -> None:
     """CLUSTER FEED SNAPSHOT: stream the state with which a copy begins, or the rest of it."""
     refusal = _refusal(client)
     if refusal is None:
+        client.link.expect_distance()
         client.run(_continue(client, *command.arguments) if command.arguments else _snapshot(client))
     else:
         client.say(refusal)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from sockpqd.connections import SEND_BUFFER_BYTES
 from sockpqd.gateway.commands.region import feed as feed_command
 from sockpqd.gateway.replica import OriginSettings, Phase, Puller
 from sockpqd.gateway.replica import puller as puller_module
@@ -22,6 +23,8 @@ from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.fake_cluster import FakeFeed
 from tests.gateway.helpers.fake_mirror import FakeMirror
 from tests.gateway.helpers.sockets import Gateway
+
+SO_BUF_LOCK = 72
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +121,30 @@ def test_the_mirror_gets_all_entries_in_order_also_after_connections_broke(tmp_p
         assert figures.connections >= 4
         assert figures.entries == len(taken)
         assert figures.server == f"127.0.0.1:{world.origin.address[1]}"
+    with_world(test, tmp_path)
+
+
+def grows(connection: socket.socket) -> bool:
+    """Return whether the kernel may let the send buffer of this connection grow."""
+    with suppress(OSError):
+        return connection.getsockopt(socket.SOL_SOCKET, SO_BUF_LOCK) == 0
+    return connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > 2 * SEND_BUFFER_BYTES   # an old kernel
+
+
+def test_a_long_line_is_filled_by_a_feed_and_by_the_snapshot_before_it(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        for command in (b"CLUSTER FEED 1\r\n", b"CLUSTER FEED SNAPSHOT\r\n", b"PING\r\n"):
+            _, writer = await asyncio.open_connection(*world.origin.address)
+            writer.write(command)
+            await world.origin.until(lambda: len(world.origin.hub.connection_manager.accepted) == 1)
+            (accepted,) = world.origin.hub.connection_manager.accepted
+            far = command != b"PING\r\n"
+            if far:
+                await world.origin.until(lambda: grows(accepted._socket))       # noqa: B023 (awaited in this round)
+            else:
+                assert not grows(accepted._socket)
+            writer.transport.abort()
+            await world.origin.until(lambda: not world.origin.hub.connection_manager.accepted)
     with_world(test, tmp_path)
 
 

@@ -30,15 +30,26 @@ function localTimes(root) {
   }
 }
 
-// Gives each cell the head of its column, which narrow screens show beside it, and marks those that need a line of their
-// own there (style.css).
+// Returns whether a cell needs a line of its own on a narrow screen.
+function isLong(cell) {
+  return cell.previousElementSibling === null || cell.dataset.head.length + cell.textContent.length > HALF_LINE
+    || (!cell.classList.contains("n") && cell.querySelector("svg, form, code") !== null);
+}
+
+// Gives each cell the head of its column, which narrow screens show beside it, and marks those that have a line of their
+// own there (style.css): long ones, and those that would otherwise be alone in half a line.
 function label(root) {
   for (const table of root.querySelectorAll("table")) {
     const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.replace(" ↓", ""));
     for (const row of table.querySelectorAll("tbody tr")) {
-      [...row.children].forEach((cell, at) => {
-        cell.dataset.head = heads[at] ?? "";
-        cell.classList.toggle("long", cell.dataset.head.length + cell.textContent.length > HALF_LINE);
+      [...row.children].forEach((cell, at) => { cell.dataset.head = heads[at] ?? ""; });
+      const cells = [...row.children].filter((cell) => cell.hasChildNodes());       // the others are not shown
+      let half = false;             // a line is half full
+      cells.forEach((cell, at) => {
+        const alone = !half && (at + 1 === cells.length || isLong(cells[at + 1]));
+        const whole = isLong(cell) || alone;
+        cell.classList.toggle("long", whole);
+        half = !whole && !half;
       });
     }
     table.classList.add("labelled");

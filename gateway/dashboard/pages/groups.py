@@ -96,9 +96,9 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         counts = machine.group_counts(name) if one_group.may_see(view, name) else None
         if used is None and counts is None:
             continue
-        known: list[Child] = [0, FigureText(), 0, 0]
+        known: list[Child] = [0, FigureText(), FigureText("0"), 0]
         if used is not None:
-            known = [used.level, _used(used.used_us), used.waiting, used.running]
+            known = [used.level, _used(used.used_us), FigureText(f"{used.waiting:,}"), used.running]
         if counts is None:
             yield [[name, _of_queue(view, name)], *known, "", "", "", ""]
         else:

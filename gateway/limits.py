@@ -134,6 +134,9 @@ NAMES_SENT_AT_ONCE = 20_000
 # then for so many times its length.
 FINISHED_LOOKED_AT_MAX, FINISHED_RESTS = 1000, 4
 
+# Clients that wait for the end of a job (AWAIT) and hear it before others get their turn: two milliseconds of work.
+ENDS_TOLD_AT_ONCE = 100
+
 # Wait lists joined by a blocked command that are budgeted as one plain command.
 LINES_PER_COMMAND = 8
 

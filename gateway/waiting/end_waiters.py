@@ -11,10 +11,13 @@ leader.
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Mapping
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Await, JobAwaited, JobEnded, Operation, Reply
+from sockpqd.gateway.limits import ENDS_TOLD_AT_ONCE
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.waiting.lines import Lines
 from sockpqd.gateway.waiting.slots import Outcome
@@ -56,6 +59,8 @@ class EndWaiters(WaitingLine[EndWaiter]):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._of_jobs: Lines[int] = Lines()
+        self._ended: deque[tuple[int, Outcome]] = deque()       # waiters that have yet to hear how it ended, soon
+        self._telling = False
 
     def waiting(self, job: int) -> int:
         """Return how many clients wait for the end of this job."""
@@ -101,20 +106,35 @@ class EndWaiters(WaitingLine[EndWaiter]):
     def remove(self, waiter: EndWaiter) -> None:
         """Take the waiter out of the line of its job."""
         super().remove(waiter)
-        self._of_jobs.remove(waiter.job, waiter.number)
-        if waiter.job not in self._of_jobs:
-            self.cluster.machine.unwatch(waiter.job)
+        if self._of_jobs.has(waiter.job, waiter.number):        # else it has ended, and nobody watches it
+            self._of_jobs.remove(waiter.job, waiter.number)
+            if waiter.job not in self._of_jobs:
+                self.cluster.machine.unwatch(waiter.job)
 
     def ended(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Answer all clients that wait for these jobs, which an applied entry has ended."""
+        """Answer the clients that wait for these jobs, which an applied entry has ended, a portion of them at once."""
         for job, outcome in outcomes.items():
-            for number in self._of_jobs.take(job):
-                waiter = self._queued[number]
+            self._ended.extend((number, outcome) for number in self._of_jobs.take(job))
+        if not self._telling:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Answer a portion of those who wait for jobs that have ended: all connections may wait for the same one."""
+        self._telling = False
+        for _ in range(min(ENDS_TOLD_AT_ONCE, len(self._ended))):
+            number, outcome = self._ended.popleft()
+            waiter = self._queued.get(number)
+            if waiter is not None:              # else its client has gone, or its time was up
                 super().remove(waiter)
                 if not self.finish_if_refused(waiter):
                     self.finish(waiter, outcome)
+        if not self._ended:
+            return
+        self._telling = True
+        asyncio.get_running_loop().call_soon(self._tell)
 
     def stop(self) -> None:
         """Refuse all waiters, as this node no longer serves."""
         super().stop()
+        self._ended.clear()
         self.cluster.machine.unwatch_all()

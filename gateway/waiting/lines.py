@@ -68,6 +68,14 @@ class Lines(dict[K, int | list[int]]):
         if len(line) == 1:
             self[key] = line[0]
 
+    def has(self, key: K, number: int) -> bool:
+        """Return whether a waiter is in this line."""
+        line = self.get(key)
+        if line is None or isinstance(line, int):
+            return line == number
+        place = bisect_left(line, number)
+        return place < len(line) and line[place] == number
+
     def first(self, key: K) -> int | None:
         """Return the number of the longest waiter in this line, None if the line is empty."""
         line = self.get(key)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from sockpqd.core import Await, AwaitSelector, JobAwaited, JobEnded, NotFound, Number, Operation, Reply, TouchSession
+from sockpqd.gateway.limits import ENDS_TOLD_AT_ONCE
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.waiting.end_waiters import EndWaiter, EndWaiters
 from sockpqd.gateway.waiting.slots import NoReply
@@ -126,6 +127,40 @@ def test_the_log_is_asked_once_and_the_end_of_the_job_is_the_answer(line: Line) 
     assert (waiter.outcome, woken(waiter)) == (DONE, 1)
     assert line.cluster.proposed == []
     line.assert_nobody_is_left()
+
+
+def test_many_who_wait_for_one_job_hear_its_end_in_portions(line: Line) -> None:
+    async def run() -> None:
+        waiters = [line.come(7) for _ in range(2 * ENDS_TOLD_AT_ONCE + 5)]
+        line.ended(7)
+        assert sum(map(woken, waiters)) == ENDS_TOLD_AT_ONCE
+        gone, again = waiters.pop(), line.come(7)       # one leaves meanwhile, and one waits for another end of it
+        gone.leave()
+        other = line.come(8)
+        line.ended(8)
+        await asyncio.sleep(0)
+        assert sum(map(woken, waiters)) == 2 * ENDS_TOLD_AT_ONCE
+        await asyncio.sleep(0)
+        assert [(one.outcome, woken(one)) for one in (*waiters, other)] == [(DONE, 1)] * (len(waiters) + 1)
+        assert (gone.outcome, again.outcome) == (NoReply.CANCELLED, None)
+        assert line.machine.kept == {7}
+        line.ended(7)
+        await asyncio.sleep(0)
+        assert again.outcome == DONE
+        line.assert_nobody_is_left()
+    asyncio.run(run())
+
+
+def test_those_who_have_not_heard_an_end_are_refused_when_the_node_stops(line: Line) -> None:
+    async def run() -> None:
+        waiters = [line.come(7) for _ in range(ENDS_TOLD_AT_ONCE + 5)]
+        line.ended(7)
+        line.waiters.stop()
+        await asyncio.sleep(0)
+        assert [one.outcome for one in waiters[-5:]] == [NoReply.REFUSED] * 5
+        assert all(woken(one) == 1 for one in waiters)
+        line.assert_nobody_is_left()
+    asyncio.run(run())
 
 
 def test_a_job_that_the_state_has_costs_no_entry(line: Line) -> None:

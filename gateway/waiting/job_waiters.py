@@ -41,6 +41,7 @@ from sockpqd.core import Effects, Empty, Get, Handed, HandedMany, Operation, Pol
 from sockpqd.gateway.limits import (
     CLAIMS_LOOKED_AT_MAX,
     CLOSED_LOOKED_AT_MAX,
+    ENDS_TOLD_AT_ONCE,
     FINISHED_LOOKED_AT_MAX,
     FINISHED_RESTS,
     LINES_LEFT_AT_ONCE,
@@ -51,6 +52,7 @@ from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
 from sockpqd.gateway.waiting.job_grants import GrantReservations
 from sockpqd.gateway.waiting.job_waiter import JobWaiter, WaitRequest
+from sockpqd.gateway.waiting.lines import Lines
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from sockpqd.gateway.waiting.rated_waiters import RatedQueues
 from sockpqd.gateway.waiting.slots import NoReply, Outcome, jobs_of, return_jobs
@@ -69,6 +71,9 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self.idle_queues = IdleQueues(cluster, lambda queue: self._wait_lists.in_line(queue))
         self._wait_lists = WaitLists(self.idle_queues.left)
         self._clearing = False              # those that have left them, soon
+        self._of_outputs: Lines[str] = Lines()      # those that wait for the output of an item, by it,
+        self._cancelled: deque[int] = deque()       # and those of cancelled items, which are answered
+        self._ending_soon = False                   # soon
         self._due: deque[JobWaiter] = deque()       # waiters for many queues whose Gets are to be proposed,
         self._sending_due = False                   # soon
         self._claims = Claims()
@@ -347,7 +352,9 @@ class JobWaiters(WaitingLine[JobWaiter]):
         for queue in effects.reopened:
             self.reopened(queue)
         for item in effects.cancelled_items or ():
-            self._item_cancelled(item)
+            self._cancelled.extend(self._of_outputs.numbers(item))
+        if self._cancelled and not self._ending_soon:
+            self._end_cancelled()
         for group in effects.opened_groups or ():
             self._group_opened(group)
         if effects.restored:
@@ -373,12 +380,17 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self._feeding.discard(pulse)
         self.feed(pulse)
 
-    def _item_cancelled(self, item: str) -> None:
-        """Answer the clients that wait for the output of a cancelled item."""
-        for number in dict.fromkeys(self._wait_lists.of_item(item)):
-            waiter = self._queued.get(number)
-            if waiter is not None and waiter.waits_for_output:
+    def _end_cancelled(self) -> None:
+        """Answer a portion of the clients that wait for the output of cancelled items."""
+        self._ending_soon = False
+        for _ in range(min(ENDS_TOLD_AT_ONCE, len(self._cancelled))):
+            waiter = self._queued.get(self._cancelled.popleft())
+            if waiter is not None:
+                self.remove(waiter)         # or it would take the next job of an item of this name
                 self.finish(waiter, responses.ITEM_CANCELLED)
+        if self._cancelled:
+            self._ending_soon = True
+            asyncio.get_running_loop().call_soon(self._end_cancelled)
 
     def _group_opened(self, group: str) -> None:
         """Send waiters for jobs of a group that may have jobs again, perhaps in very many queues."""
@@ -501,6 +513,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
         super().enqueue(waiter)
         wants = waiter.wants
         self._wait_lists.add(wants.get, waiter.number)
+        if waiter.waits_for_output and wants.get.item is not None:
+            self._of_outputs.add(wants.get.item, waiter.number)
         if wants.until_finished:
             self._watch(waiter)
         if waiter.grants is not None:
@@ -513,6 +527,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
         wants = waiter.wants
         if self._wait_lists.remove(wants.get, waiter.number):
             self._clear_soon()
+        if waiter.waits_for_output and wants.get.item is not None:
+            self._of_outputs.discard(wants.get.item, waiter.number)
         if wants.until_finished:
             self._watchers.unwatch(waiter)
 

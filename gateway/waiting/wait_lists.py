@@ -139,10 +139,6 @@ class WaitLists:
         found = [items.first(item) for key in (queue, None) if (items := self._items.get(key)) is not None]
         return min((first for first in found if first is not None), default=None)
 
-    def of_item(self, item: str) -> list[int]:
-        """Return the numbers of all waiters for a job of this item, some perhaps several times."""
-        return [number for lines in self._items.values() for number in lines.numbers(item)]
-
     def _skip(self, lines: Lines[K], key: K, queue: str) -> None:
         """Remove, from the head of the line, waiters that have left."""
         while (first := lines.first(key)) is not None and first in self._left:

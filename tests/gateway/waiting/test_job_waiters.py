@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sockpqd.core import Get, Put
+from sockpqd.core import Effects, Get, Put
 from sockpqd.gateway.limits import Limits
-from tests.gateway.helpers.memory import MemoryGateway
+from sockpqd.gateway.protocol.responses import ITEM_CANCELLED
+from sockpqd.gateway.waiting import job_waiters
+from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 from tests.gateway.helpers.waiting_model import CLIENTS, STEPS, Comparison, assert_nobody_is_forgotten, line
 
 
@@ -262,3 +264,67 @@ def test_a_clone_wakes_those_for_whom_it_brings_something() -> None:
         assert ending.take() == b"404 Queue Empty\r\n"
         await gateway.close()
     asyncio.run(run())
+
+
+def test_a_wait_for_output_that_a_cancel_has_ended_takes_no_later_job_of_the_item() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        waits, other = gateway.connect(), gateway.connect()
+        waits.send(b"PUT w 0 1 IS x WAIT out\r\nz")
+        await gateway.settle()
+        waits.take()
+        other.send(b"ITEM CANCEL x\r\n")
+        await gateway.settle()
+        assert waits.take() == ITEM_CANCELLED
+        assert not len(gateway.hub.job_waiters)
+        other.send(b"PUT out 0 1 IS x\r\nj")
+        await gateway.settle()
+        other.take()
+        other.send(b"GET out\r\n")
+        await gateway.settle()
+        assert other.take() == b"200 OK out 1 0 1 IS x\r\nj"
+    with_gateway(test)
+
+
+def test_a_cancelled_item_ends_the_waits_for_its_output_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_waiters, "ENDS_TOLD_AT_ONCE", 3)
+
+    async def test(gateway: MemoryGateway) -> None:
+        waiting = [gateway.connect(str(number)) for number in range(10)]
+        for client in waiting:
+            client.send(b"PUT w 0 1 IS x WAIT out\r\nz")
+        taker, stays = gateway.connect(), gateway.connect()
+        taker.send(b"GETB out IS x\r\n")            # this is no wait for output
+        stays.send(b"PUT w 0 1 IS y WAIT out\r\nz")
+        await gateway.settle()
+        for client in (*waiting, stays):
+            client.take()
+        waiters = gateway.hub.job_waiters
+        waiters.effects(Effects(cancelled_items={"x": None}))
+        left = [len(waiters)]
+        while waiters._cancelled:
+            waiters._end_cancelled()
+            left.append(len(waiters))
+        assert left == [9, 6, 3, 2]
+        await gateway.settle()
+        assert [client.take() for client in waiting] == [ITEM_CANCELLED] * 10
+        assert (taker.take(), stays.take()) == (b"", b"")
+        assert not waiters._of_outputs.numbers("x")
+    with_gateway(test)
+
+
+def test_a_cancelled_item_costs_nothing_for_waits_for_other_items() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        gateway.connect().send(b"GETB %b IS y\r\n" % b"|".join(b"q%d" % number for number in range(5000)))
+        await gateway.settle()
+        waiters, steps = gateway.hub.job_waiters, 0
+
+        def count(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal steps
+            steps += 1
+        sys.setprofile(count)
+        try:
+            waiters.effects(Effects(cancelled_items={f"i{number}": None for number in range(100)}))
+        finally:
+            sys.setprofile(None)
+        assert steps < 2000
+    with_gateway(test)

@@ -20,6 +20,7 @@ GETB_NAMES, SUBSCRIBED = 9000, 1000
 TOUCHED = 7500
 FAIR_QUEUES = 6000
 FINISHING = 100
+ENDING = 800
 BOUNDS = Bounds(p50_ms=20, gap_s=1)
 
 
@@ -124,6 +125,20 @@ async def waiters(arena: Arena) -> None:
     await arena.besiege(WAITERS, opening=b"GETB %b\r\n" % names, again_s=1.0)
 
 
+async def ends(arena: Arena) -> None:
+    """Wait for as many queues until the time is up, for all at the same moment, again and again."""
+    names = "|".join(f"m{number}" for number in range(GETB_NAMES)).encode()
+    await arena.besiege(ENDING, repeated=b"GETB %b WITHIN 2000\r\n" % names, most_bytes=1 << 20, again_s=1.0)
+
+
+async def cancels(arena: Arena) -> None:
+    """Cancel items without end, while others wait for jobs of another item in 9,000 queues."""
+    names = b"|".join(b"none%d" % number for number in range(GETB_NAMES))
+    await asyncio.gather(
+        arena.besiege(FINISHING, opening=b"GETB %b IS other\r\n" % names),
+        arena.besiege(4, repeated=b"PUT cancelled 0 1 IS c\r\nxITEM CANCEL c\r\n" * 64))
+
+
 async def subscribers(arena: Arena) -> None:
     """Subscribe, each connection by prefixes that no other has."""
     async with asyncio.timeout(arena.seconds + 30):
@@ -150,5 +165,9 @@ ATTACKS = (
            prepare=put_moved, bounds=BOUNDS),
     Attack("touches", "TOUCH of 7,500 jobs without end, on 4 connections", touches, prepare=put_touched, bounds=BOUNDS),
     Attack("wide-waiters", "1,500 GETBs of 9,000 names each come at once", waiters, bounds=BOUNDS),
+    Attack("wide-ends", "800 GETBs of 9,000 names each whose time is up at the same moment, again and again", ends,
+           bounds=BOUNDS),
+    Attack("item-cancels", "ITEM CANCEL without end, while 100 clients wait for an item in 9,000 queues", cancels,
+           bounds=BOUNDS),
     Attack("wide-hearers", "1,500 SUBSCRIBEs of 1,000 names each come at once", subscribers, bounds=BOUNDS),
 )

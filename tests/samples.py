@@ -238,8 +238,9 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "expire_default": (None, Then.DONE, Then.LATER), "autocreate": (None, None, True, False),
         "policy": (None, *Policy), "grace_ms": (None, 0, 40), "session_ttl_ms": (None, 5000),
         "fast_empty": (None, True, False), "retained_bytes": (None, None, 4, 2**63 - 1),
+        "fair": Made(core.FairChange, maybe=True),
     },
-    core.ConfigureFair: {
+    core.FairChange: {
         "thresholds_s": (None, None, (0, 1), (0, 1, 2, 7, 13), (0, 0)), "cap_ms": (None, 1000, 5000, 10),
         "multiplier": (None, 0, 1, 2, 5), "keep_ms": (None, 0, 40),
     },
@@ -292,8 +293,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "addresses": ((), (core.Address("n1", "h:1", "h:2"), core.Address("n2"))), "silence_ms": (0, 350),
     },
     core.Resume: {"grace_ms": (0, 30)},
-    core.CloneBegin: {"clone": (1, 2), "total_bytes": (1000,)},
-    core.CloneChunk: {"clone": (1, 2), "data": (b"chunk",)},
+    core.CloneChunk: {"clone": (1, 2), "data": (b"chunk",), "total_bytes": (None, 1000)},
     core.CloneEnd: {"clone": (1, 2)},
     core.ChangeMember: {
         "node": NODES, "change": tuple(core.MemberChange), "configuration": (4, 0), "peer": ("h:1", ""),

@@ -23,10 +23,11 @@ from bench.load_generator.target import RECORD
 from bench.reports.recording import Result, finish
 from devcluster.cluster import LocalCluster
 from sockpqd.core import (
-    ConfigureFair,
+    Configure,
     ConfigureQueue,
     Done,
     End,
+    FairChange,
     Get,
     GetWith,
     Handed,
@@ -88,7 +89,7 @@ def limited(choices: int) -> tuple[Mapping[str, float], int]:
 def levels(choices: int, count: int) -> Mapping[str, float]:
     """The share of the first levels of FAIR, in percent, while each always has a group with work."""
     driver = CoreDriver()
-    driver.do(ConfigureFair(tuple(level * APART_S for level in range(5))))
+    driver.do(Configure(fair=FairChange(tuple(level * APART_S for level in range(5)))))
     by_order = GetWith(Get(("q",)), policy=Policy.ORDER)
     for level in range(count):
         name = f"level {level}"

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from bench.fairness.cases import Case, Query
 from sockpqd.core import (
-    ConfigureFair,
+    Configure,
     Done,
     End,
+    FairChange,
     Get,
     GetWith,
     Handed,
@@ -122,7 +123,7 @@ class Simulation:
         self._busy: list[tuple[int, int, int, int, int]] = []       # until when, worker, job id, query, for how long
         self.runs: list[Slice] = []
         self.latency_ms: dict[int, int] = {}
-        self._do(ConfigureFair(case.levels_s, multiplier=discipline.multiplier))
+        self._do(Configure(fair=FairChange(case.levels_s, multiplier=discipline.multiplier)))
 
     def go(self) -> Course:
         """Let the workers work until everything is done, or until the end of the case."""

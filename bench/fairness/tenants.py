@@ -9,9 +9,10 @@ from random import Random
 from msgspec import Struct
 
 from sockpqd.core import (
-    ConfigureFair,
+    Configure,
     ConfigureQueue,
     Done,
+    FairChange,
     Get,
     Handed,
     Machine,
@@ -87,7 +88,7 @@ class Tenants:
             self._mean_ms.append(RUN_MS / WORKERS / FLOOD_LOAD)
         self._do(ConfigureQueue("work", case.change))
         if case.levels_s is not None:
-            self._do(ConfigureFair(case.levels_s))
+            self._do(Configure(fair=FairChange(case.levels_s)))
 
     def go(self) -> Waits:
         """Let them put and work for some minutes."""

@@ -1,4 +1,4 @@
-"""Handlers of the operations on queues and on the cluster's settings (spec/state-machine 10)."""
+"""Handlers of the operations on queues (spec/state-machine 10)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from sockpqd.core.handlers.groups import rate_of
 from sockpqd.core.handlers.pulses import bounded
 from sockpqd.core.ops import queues as ops
 from sockpqd.core.ops import replies
-from sockpqd.core.ops.jobs import Policy, Then
 from sockpqd.core.ops.pulses import PulseChange
 from sockpqd.core.ops.queues import Order, Purged
 from sockpqd.core.ops.replies import Removed, Reply
@@ -349,28 +348,4 @@ def expire_queue(state: State, operation: ops.ExpireQueue, seed: int) -> Reply:
     if not gone:
         return Removed(removed, more=True)
     state.events.tell("IDLE", operation.queue)
-    return replies.ACCEPTED
-
-
-def configure(state: State, operation: ops.Configure, seed: int) -> Reply:
-    """Change settings of the cluster."""
-    values: dict[str, object] = {
-        name: value
-        for name in ("autocreate", "fast_empty")
-        if (value := getattr(operation, name)) is not None
-    }
-    for name in ("grace_ms", "session_ttl_ms"):
-        length_ms = getattr(operation, name)
-        if length_ms is not None:
-            values[name] = min(max(length_ms, 0), limits.DURATION_MS_MAX)
-    if operation.expire_default is not None:
-        values["expire_default"] = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
-    if operation.retained_bytes is not None:
-        values["retained_bytes"] = min(max(operation.retained_bytes, 0), limits.COUNTER_MAX)
-    if operation.policy is not None:
-        values["policy"] = Policy(operation.policy)
-        if operation.policy is Policy.FAIR:
-            state.use_fair()
-    state.settings = replace(state.settings, **values)
-    state.records.limit(state.settings.retained_bytes)
     return replies.ACCEPTED

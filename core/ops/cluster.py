@@ -40,18 +40,15 @@ class Lead(Logged, tag=7, frozen=True):
     silence_ms: int = 0
 
 
-class CloneBegin(Logged, tag=8, frozen=True):
-    """A snapshot of `total_bytes` follows in chunks; an unfinished earlier one is discarded."""
+class CloneChunk(Logged, tag=9, frozen=True):
+    """The next bytes of the snapshot, which replaces the state once it is complete.
+
+    `total_bytes`: a snapshot of as many bytes begins, and an unfinished earlier one is discarded.
+    """
 
     clone: int          # chosen by the proposer, to distinguish the chunks of two clients
-    total_bytes: int
-
-
-class CloneChunk(Logged, tag=9, frozen=True):
-    """The next bytes of the snapshot."""
-
-    clone: int
     data: bytes
+    total_bytes: int | None = None
 
 
 class CloneEnd(Logged, tag=10, frozen=True):

@@ -43,7 +43,6 @@ Operation = (
     | cluster.Tick
     | cluster.Lead
     | cluster.Resume
-    | cluster.CloneBegin
     | cluster.CloneChunk
     | cluster.CloneEnd
     | cluster.ChangeMember

@@ -199,8 +199,18 @@ class PauseQueue(Logged, tag=39, frozen=True):
         return not self.incoming and not self.outgoing and self.pause_ms is None
 
 
+class FairChange(Logged, frozen=True):
+    """New values for settings of fair shares (spec/fair 6); None: unchanged."""
+
+    thresholds_s: tuple[int, ...] | None = None
+    cap_ms: int | None = None
+    multiplier: int | None = None
+    keep_ms: int | None = None
+
+
 class Configure(Logged, tag=41, frozen=True):
-    """CONFIG with a setting; None: unchanged. Reply: Accepted."""
+    """CONFIG and SCHED CONFIG with a setting; None: unchanged. Replies: Accepted; BadSetting of `fair`, and no change.
+    """
 
     expire_default: Then | None = None
     autocreate: bool | None = None
@@ -209,6 +219,7 @@ class Configure(Logged, tag=41, frozen=True):
     session_ttl_ms: int | None = None   # the TTL of sessions whose client names none
     fast_empty: bool | None = None      # a Get that finds nothing is answered without the log
     retained_bytes: int | None = None   # of the records of ended jobs in all queues
+    fair: FairChange | None = None
 
 
 class ExpireQueue(Logged, tag=65, frozen=True):
@@ -220,15 +231,6 @@ class ExpireQueue(Logged, tag=65, frozen=True):
 
     queue: str
     since_ms: int
-
-
-class ConfigureFair(Logged, tag=50, frozen=True):
-    """SCHED CONFIG with settings (spec/fair 6); None: unchanged. Replies: Accepted; BadSetting, and nothing changed."""
-
-    thresholds_s: tuple[int, ...] | None = None
-    cap_ms: int | None = None
-    multiplier: int | None = None
-    keep_ms: int | None = None
 
 
 class ConfigureGroup(Logged, tag=100, frozen=True):
@@ -257,6 +259,6 @@ class DeleteGroup(Logged, tag=103, frozen=True):
 
 
 OnQueues = (
-    ConfigureQueue | DeleteQueue | PurgeQueue | MoveJobs | PauseQueue | Configure | ConfigureFair
+    ConfigureQueue | DeleteQueue | PurgeQueue | MoveJobs | PauseQueue | Configure
 )
 OnGroups = ConfigureGroup | DeleteGroup

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from sockpqd.core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, NotYet, Operation, Reply
+from sockpqd.core import CloneChunk, CloneEnd, InvalidSnapshot, NotYet, Operation, Reply
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.in_session import numbering, without_session
 from sockpqd.gateway.commands.transactions import not_between
@@ -73,7 +73,7 @@ class Clone:
     def begin(self, total_bytes: int) -> None:
         """Announce an upload of this size to all nodes."""
         self._begun = True
-        self._propose(CloneBegin(self._number, total_bytes))
+        self._propose(CloneChunk(self._number, b"", total_bytes))
 
     def fail(self, outcome: Outcome) -> None:
         """Fail the CLONE with this answer without proposing anything."""

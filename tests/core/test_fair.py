@@ -9,11 +9,11 @@ from sockpqd.core import (
     BadSetting,
     Batch,
     Configure,
-    ConfigureFair,
     ConfigureQueue,
     Done,
     Empty,
     End,
+    FairChange,
     FairGroup,
     FairSettings,
     Get,
@@ -122,7 +122,7 @@ def test_two_groups_by_1_9_50_and_240_seconds(cluster: Cluster) -> None:
 @pytest.mark.parametrize("levels", [(0, 1, 2, 3, 4), (1, 2), (3, 4)])
 def test_shares_of_levels_that_are_always_full(cluster: Cluster, levels: tuple[int, ...]) -> None:
     starts_s = (0, 100_000, 200_000, 300_000, 400_000)          # far apart, so that all groups stay where they are
-    cluster.do(ConfigureFair(starts_s))
+    cluster.do(Configure(fair=FairChange(starts_s)))
     for level in levels:
         cluster.put(f"g{level}", 2)                             # a level is never empty while a job of it runs
         job = cluster.get(GetWith(Get(("q",))))
@@ -155,7 +155,7 @@ def test_quanta_of_10_and_20_ms_give_7_or_8_against_3_or_4_of_11_choices(cluster
 
 
 def test_an_emptied_level_that_fills_again_gets_no_burst(cluster: Cluster) -> None:
-    cluster.do(ConfigureFair(multiplier=1))
+    cluster.do(Configure(fair=FairChange(multiplier=1)))
     cluster.put("old")
     cluster.run(1)
     for _ in range(100):
@@ -201,7 +201,7 @@ def test_a_hung_job_delays_the_others_of_its_level_by_at_most_the_cap(cluster: C
 
 
 def test_the_level_of_a_hung_job_waits_for_thirty_seconds_worth_of_share_and_no_longer(cluster: Cluster) -> None:
-    cluster.do(ConfigureFair((0, 1000)))
+    cluster.do(Configure(fair=FairChange((0, 1000))))
     for name in ("hung", "other"):
         cluster.put(name, queue=name)
         cluster.do(End(cluster.get().id, How.LATER, ran_ms=1_000_000))
@@ -308,11 +308,11 @@ def test_hand_outs_under_way_at_the_first_use_are_charged_from_then_on(cluster: 
 
 @pytest.mark.parametrize(("use", "used"), [
     (PutWith(Put("q", 0, b""), group="g"), True), (BY_FAIR, True), (Configure(policy=Policy.FAIR), True),
-    (ConfigureQueue("q", QueueChange(sched=Sched.FIFO)), True), (ConfigureFair(cap_ms=1000), True),
+    (ConfigureQueue("q", QueueChange(sched=Sched.FIFO)), True), (Configure(fair=FairChange(cap_ms=1000)), True),
     (End(1, How.DONE, ran_ms=5), True), (
         End(1, How.LATER, ran_ms=5), True,
     ), (Touch(1, ran_ms=5), True), (End(7, How.DONE, ran_ms=5), False),
-    (Done(1), False), (ConfigureFair(cap_ms=1), False),
+    (Done(1), False), (Configure(fair=FairChange(cap_ms=1)), False),
     (Batch((PutWith(Put("q", 0, b""), group="g"), Done(9)), True), False),
 ])
 def test_what_is_the_first_use(cluster: Cluster, use: Operation, used: bool) -> None:
@@ -397,7 +397,7 @@ def test_resume_offers_groups_in_portions(cluster: Cluster) -> None:
 
 def test_the_first_use_offers_groups_in_portions(cluster: Cluster) -> None:
     cluster.do(*[Put(f"q{number:05}", 0, b"") for number in reversed(range(PORTION_MAX + 5))])
-    cluster.do(ConfigureFair(cap_ms=5000))
+    cluster.do(Configure(fair=FairChange(cap_ms=5000)))
     assert cluster.waiting()[0] == PORTION_MAX
     twin = restored(snapshot_of(cluster.machine))
     for machine in (cluster.machine, twin):
@@ -423,20 +423,23 @@ def test_the_group_of_a_job_that_leaves_it_at_the_first_use_has_an_account(clust
 
 def test_settings_change_and_bad_ones_change_nothing(cluster: Cluster) -> None:
     for bad in (
-        ConfigureFair(thresholds_s=(0,)), ConfigureFair(thresholds_s=(1, 2)), ConfigureFair(thresholds_s=(0, 5, 5)),
-        ConfigureFair(thresholds_s=tuple(range(17))), ConfigureFair(cap_ms=999), ConfigureFair(cap_ms=86_400_001),
-        ConfigureFair(multiplier=0), ConfigureFair(multiplier=101), ConfigureFair(keep_ms=-1),
+        Configure(fair=FairChange(thresholds_s=(0,))), Configure(fair=FairChange(thresholds_s=(1, 2))),
+        Configure(fair=FairChange(thresholds_s=(0, 5, 5))),
+        Configure(fair=FairChange(thresholds_s=tuple(range(17)))), Configure(fair=FairChange(cap_ms=999)),
+        Configure(fair=FairChange(cap_ms=86_400_001)),
+        Configure(fair=FairChange(multiplier=0)), Configure(fair=FairChange(multiplier=101)),
+        Configure(fair=FairChange(keep_ms=-1)),
     ):
         assert cluster.do(bad) == [BadSetting()]
     assert cluster.machine.fair_settings == FairSettings()
-    assert cluster.do(ConfigureFair((0, 2, 4), 1000, 100, 0)) == [Accepted()]
+    assert cluster.do(Configure(fair=FairChange((0, 2, 4), 1000, 100, 0))) == [Accepted()]
     assert cluster.machine.fair_settings == FairSettings((0, 2, 4), 1000, 100, 0)
 
 
 def test_a_level_above_the_new_ones_lives_until_its_last_group_was_charged(cluster: Cluster) -> None:
     cluster.put("g")
     cluster.run(400)
-    cluster.do(ConfigureFair(thresholds_s=(0, 1)))
+    cluster.do(Configure(fair=FairChange(thresholds_s=(0, 1))))
     assert len(cluster.times()) == 3
     assert cluster.machine.fair_levels()[-1].level == 4
     cluster.run(1)

@@ -14,12 +14,12 @@ from sockpqd.core import (
     Batch,
     Change,
     Configure,
-    ConfigureFair,
     ConfigureGroup,
     ConfigureQueue,
     DeleteGroup,
     Done,
     End,
+    FairChange,
     Feedback,
     Get,
     GetWith,
@@ -90,8 +90,10 @@ def operation(random: Random, ids: list[int]) -> Operation:
             ConfigureQueue(queue, QueueChange(order=random.choice(list(Order)))),
         ]),
         (2, [
-            ConfigureFair(multiplier=random.choice([1, 2, 3, 7, 100]), keep_ms=random.choice([0, 1000, 600_000])),
-            ConfigureFair(random.choice(LEVELS), random.choice([1000, 30_000])),
+            Configure(
+                fair=FairChange(multiplier=random.choice([1, 2, 3, 7, 100]), keep_ms=random.choice([0, 1000, 600_000])),
+            ),
+            Configure(fair=FairChange(random.choice(LEVELS), random.choice([1000, 30_000]))),
             Configure(policy=random.choice([Policy.FAIR, Policy.RANDOM])),
         ]),
         (4, [

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from sockpqd.core import ConfigureFair, ConfigureGroup, End, How, Operation, Sched, Touch
+from sockpqd.core import Configure, ConfigureGroup, End, FairChange, How, Operation, Sched, Touch
 from sockpqd.core.fair.levels import GroupAccount, Levels
 from tests.core.test_groups import BY_FAIR, FROM_Q, Cluster
 
@@ -65,7 +65,7 @@ def test_shares_are_as_the_weights_say_over_ten_thousand_hand_outs(
     operation: Operation, thresholds_s: tuple[int, ...], longest_ms: int,
 ) -> None:
     weights, random, cluster = {"a": 1, "b": 2, "c": 7, "d": 10}, Random(1), Cluster(Sched.FAIR)
-    cluster.do(ConfigureFair(thresholds_s))
+    cluster.do(Configure(fair=FairChange(thresholds_s)))
     for group, weight in weights.items():
         cluster.do(ConfigureGroup(group, weight=weight))
         cluster.put(group, 2)

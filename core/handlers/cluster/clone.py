@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost
-from sockpqd.core.ops.cluster import CloneBegin, CloneChunk, CloneEnd
+from sockpqd.core.ops.cluster import CloneChunk, CloneEnd
 from sockpqd.core.ops.events import GAP
 from sockpqd.core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, NOT_FOUND, NOT_YET, Reply
 from sockpqd.core.snapshot.frames import LevelError, SnapshotError
@@ -14,18 +14,16 @@ from sockpqd.core.state import State
 SMALL_JOB_BYTES = 100           # of a snapshot
 
 
-def begin(state: State, operation: CloneBegin, seed: int) -> Reply:
-    """Begin an upload; an unfinished one is dropped."""
-    state.drop_clone()
-    state.clone = PendingClone(operation.clone, operation.total_bytes, state.pager)
-    return ACCEPTED
-
-
 def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
-    """Add the next bytes of the snapshot."""
+    """Add the next bytes of the snapshot; with `total_bytes` one begins, and an unfinished one is dropped."""
+    if operation.total_bytes is not None:
+        state.drop_clone()
+        state.clone = PendingClone(operation.clone, operation.total_bytes, state.pager)
     pending = state.clone
     if pending is None or pending.clone != operation.clone:
         return INVALID_SNAPSHOT
+    if not operation.data:
+        return ACCEPTED
     try:
         pending.add(operation.data, state.level)
     except LevelError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from sockpqd.core import LEVEL_S_MAX, LEVELS_MAX, ConfigureFair
+from sockpqd.core import LEVEL_S_MAX, LEVELS_MAX, Configure, FairChange
 from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, between, milliseconds
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.groups import group
@@ -57,4 +57,4 @@ def sched_settings(words: Words) -> Command | None:
 
 def sched_config(words: Words) -> Command:
     """SCHED CONFIG with settings: change them."""
-    return Command(ConfigureFair(**read_options(words, 1, SETTINGS)))
+    return Command(Configure(fair=FairChange(**read_options(words, 1, SETTINGS))))

@@ -28,11 +28,9 @@ from sockpqd.core import (
     CancelItem,
     Change,
     ChangeMember,
-    CloneBegin,
     CloneChunk,
     CloseSession,
     Configure,
-    ConfigureFair,
     ConfigureGroup,
     ConfigurePulse,
     ConfigureQueue,
@@ -44,6 +42,7 @@ from sockpqd.core import (
     Due,
     End,
     ExpireQueue,
+    FairChange,
     Feedback,
     Fence,
     Fragment,
@@ -184,7 +183,7 @@ class World:
 
     def use_groups(self) -> None:
         """Count groups from now on, those of all queues."""
-        self.apply(ConfigureFair(cap_ms=30_000))
+        self.apply(Configure(fair=FairChange(cap_ms=30_000)))
         self.settle()
 
     def settle(self) -> None:
@@ -569,7 +568,7 @@ def _puts_of_groups(world: World) -> list[Operation]:
 
 def _first_use_of_groups(world: World) -> list[Operation]:
     """Yield the first use of groups and the Ticks after it. No earlier case may have used groups."""
-    return [ConfigureFair(cap_ms=30_000), *[Tick()] * COPIES]
+    return [Configure(fair=FairChange(cap_ms=30_000)), *[Tick()] * COPIES]
 
 
 def _with_groups(name: str) -> Case:
@@ -773,7 +772,7 @@ CASES: dict[str, Case] = {
         ChangeMember("n4", MemberChange.REMOVE, 1),
         RaiseLevel(2, ("n1", "n2", "n3")),
     ],
-    "CLONE": lambda world: [CloneBegin(1, 1 << 20), *[CloneChunk(1, bytes(48 << 10))] * 21],
+    "CLONE": lambda world: [CloneChunk(1, b"", 1 << 20), *[CloneChunk(1, bytes(48 << 10))] * 21],
     "all that time does": _everything_due,
     "a new leader": _grace(Lead("n2", 2, ("n1", "n2", "n3"), b"", 10_000)),
     "after full disks": _grace(Resume(10_000)),
@@ -786,7 +785,7 @@ CASES: dict[str, Case] = {
     "DONE RAN": _each(lambda number: End(number, How.DONE, ran_ms=10**6)),
     "LATER RAN": _each(lambda number: End(number, How.LATER, Due(10**6), 3, ran_ms=10**6)),
     "TOUCH RAN": _each(lambda number: Touch(number, 10**6, ran_ms=10**6)),
-    "SCHED CONFIG": lambda world: [ConfigureFair((*range(16),), 10**6, 100, 10**6)] * COPIES,
+    "SCHED CONFIG": lambda world: [Configure(fair=FairChange((*range(16),), 10**6, 100, 10**6))] * COPIES,
     "GROUP CONFIG": lambda world: [
         ConfigureGroup(f"g{number}", 10**6, 10**4, 10**6, 10**3) for number in range(COPIES)
     ],

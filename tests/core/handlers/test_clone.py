@@ -6,7 +6,6 @@ import pytest
 
 from sockpqd.core import (
     Accepted,
-    CloneBegin,
     CloneChunk,
     CloneEnd,
     Done,
@@ -34,7 +33,7 @@ OTHER = b"another cluster."
 def clone_of(snapshot: bytes, clone: int = 1, chunk_bytes: int = 100) -> list[Operation]:
     """Return the operations of a whole CLONE."""
     chunks = [CloneChunk(clone, snapshot[at : at + chunk_bytes]) for at in range(0, len(snapshot), chunk_bytes)]
-    return [CloneBegin(clone, len(snapshot)), *chunks, CloneEnd(clone)]
+    return [CloneChunk(clone, b"", len(snapshot)), *chunks, CloneEnd(clone)]
 
 
 @pytest.fixture
@@ -132,7 +131,7 @@ def test_leases_of_our_own_snapshot_go_on(machine: Machine) -> None:
     assert machine.ready("p") == 1
 
 
-@pytest.mark.parametrize("dropping", [CloneBegin(2, 5), lead("n2", 2)])
+@pytest.mark.parametrize("dropping", [CloneChunk(2, b"", 5), lead("n2", 2)])
 def test_unfinished_clone_is_dropped_by_the_next_one_and_by_a_lead(machine: Machine, dropping: Operation) -> None:
     *begin, end = clone_of(snapshot_of(source(OTHER)))
     ask(machine, *begin, dropping)
@@ -164,7 +163,7 @@ def test_clone_with_a_piece_missing_is_invalid_and_changes_nothing(machine: Mach
 @pytest.mark.parametrize("announced", [-1, 0, 10, 10**9, 10**40])
 def test_clone_of_another_size_than_announced_is_invalid(machine: Machine, announced: int) -> None:
     operations = clone_of(snapshot_of(source(OTHER)))
-    replies = ask(machine, CloneBegin(1, announced), *operations[1:])
+    replies = ask(machine, CloneChunk(1, b"", announced), *operations[1:])
     assert replies[-1] == InvalidSnapshot()
     assert machine.total("mine").queues == 1
 
@@ -181,7 +180,7 @@ def test_damaged_clone_is_invalid_and_leaves_no_chunk_behind(machine: Machine) -
 
 
 def test_bad_chunk_drops_the_clone_at_once(machine: Machine) -> None:
-    ask(machine, CloneBegin(1, 1000), CloneChunk(1, b"PQR"))
+    ask(machine, CloneChunk(1, b"", 1000), CloneChunk(1, b"PQR"))
     assert b"clone" in snapshot_of(machine)
     assert ask(machine, CloneChunk(1, b"this is no snapshot")) == [InvalidSnapshot()]
     assert b"clone" not in snapshot_of(machine)

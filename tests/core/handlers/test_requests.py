@@ -6,7 +6,6 @@ import pytest
 
 from sockpqd.core import (
     Accepted,
-    CloneBegin,
     CloneChunk,
     CloneEnd,
     Done,
@@ -326,7 +325,7 @@ def test_clone_is_executed_once(machine: Machine) -> None:
     [asking(1, CloneEnd(2), digest=b"other"), asking(1, CloneEnd(2), session=3), asking(-1, CloneEnd(2))],
 )
 def test_data_of_a_refused_clone_are_dropped(machine: Machine, request_: Request) -> None:
-    ask(machine, asking(1, Later(1)), CloneBegin(2, 10**6), CloneChunk(2, foreign()[:100]))
+    ask(machine, asking(1, Later(1)), CloneChunk(2, b"", 10**6), CloneChunk(2, foreign()[:100]))
     assert b"clone" in snapshot_of(machine)
     ask(machine, request_)
     assert b"clone" not in snapshot_of(machine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sockpqd.core import CloneBegin, CloneChunk, Lead, Machine
+from sockpqd.core import CloneChunk, Lead, Machine
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import CLUSTER, MEMBERS, LogEntry, lead, play, restored, snapshot_of
 from tests.core.model.model import Model
@@ -57,4 +57,4 @@ def before_clone(
     snapshot = snapshot_of(other)
     model.known_bytes[snapshot] = other_model
     chunks = [CloneChunk(1, snapshot[start : start + chunk_bytes]) for start in range(0, len(snapshot), chunk_bytes)]
-    return machine, model, LogEntry(0, 0, [CloneBegin(1, len(snapshot)), *chunks])
+    return machine, model, LogEntry(0, 0, [CloneChunk(1, b"", len(snapshot)), *chunks])

@@ -14,7 +14,6 @@ from sockpqd.core import (
     Atomic,
     Batch,
     Change,
-    CloneBegin,
     CloneChunk,
     CloneEnd,
     Configure,
@@ -201,7 +200,7 @@ def test_a_clone_leaves_no_page_behind() -> None:
     other = Machine(KNOWN_LEVEL)
     other.apply(1, 1000, 0, [Put("q", 0, b"new")] * 3)
     data = b"".join(other.export())
-    machine.apply(2, 1001, 0, [CloneBegin(1, len(data)), CloneChunk(1, data), CloneEnd(1)])
+    machine.apply(2, 1001, 0, [CloneChunk(1, b"", len(data)), CloneChunk(1, data), CloneEnd(1)])
     assert sum(not space.dropped for space in store.spaces) == 1
     assert machine.total(None).jobs == 3
     assert_counted(machine, store)
@@ -225,7 +224,7 @@ def test_a_clone_goes_to_pages_while_it_arrives(monkeypatch: pytest.MonkeyPatch)
     machine = paged_machine(store)
     data = upload(400)
     for one in (machine, plain):
-        one.apply(1, 1001, 0, [CloneBegin(1, len(data)), *chunks_of(data, 100)])
+        one.apply(1, 1001, 0, [CloneChunk(1, b"", len(data)), *chunks_of(data, 100)])
     held = [space for space in store.spaces if space.by_number]
     assert sorted(len(space.by_number) for space in held)[0] == len(chunks_of(data, 100))
     assert b"".join(chunk for space in held for chunk in space.by_number.values() if chunk in data) == data
@@ -239,13 +238,13 @@ def test_a_clone_goes_to_pages_while_it_arrives(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("ending", [
-    CloneBegin(2, 10), CloneChunk(1, bytes(100_000)), CloneEnd(1), Lead("n1", 2, ("n1",), b"1" * 16, 0),
+    CloneChunk(2, b"", 10), CloneChunk(1, bytes(100_000)), CloneEnd(1), Lead("n1", 2, ("n1",), b"1" * 16, 0),
 ])
 def test_a_clone_that_is_given_up_leaves_no_page(ending: Operation) -> None:
     store = MemoryStore()
     machine = paged_machine(store)
     data = upload(400)
-    machine.apply(1, 1001, 0, [CloneBegin(1, len(data)), *chunks_of(data, 100)[:-1]])
+    machine.apply(1, 1001, 0, [CloneChunk(1, b"", len(data)), *chunks_of(data, 100)[:-1]])
     assert store.pages
     machine.apply(2, 1002, 0, [ending])
     assert store.pages == 0
@@ -258,7 +257,7 @@ def test_a_restart_in_the_middle_of_a_clone_goes_on_with_pages() -> None:
     data = upload(400)
     chunks = chunks_of(data, 100)
     for one in (machine, plain):
-        one.apply(1, 1001, 0, [CloneBegin(1, len(data)), *chunks[:10]])
+        one.apply(1, 1001, 0, [CloneChunk(1, b"", len(data)), *chunks[:10]])
     restored = restarted(machine, store, (Stage(1, 3, 1),), snapshot_of(machine))
     assert snapshot_of(restored) == snapshot_of(plain)
     for one in (restored, plain):
@@ -334,7 +333,7 @@ def test_only_a_node_with_pages_reads_a_snapshot_by_reference() -> None:
     named = b"".join(machine.snapshot(by_reference=True))
     with pytest.raises(SnapshotError, match="names pages"):
         Machine(KNOWN_LEVEL).restore([named])
-    reply = machine.apply(2, 1001, 0, [CloneBegin(1, len(named)), CloneChunk(1, named), CloneEnd(1)]).replies
+    reply = machine.apply(2, 1001, 0, [CloneChunk(1, b"", len(named)), CloneChunk(1, named), CloneEnd(1)]).replies
     assert machine.total(None).jobs == 50, reply
 
 

@@ -14,9 +14,9 @@ from msgspec import structs
 from sockpqd.core import (
     Accepted,
     BadSetting,
-    ConfigureFair,
     ConfigureGroup,
     DeleteGroup,
+    FairChange,
     FairGroup,
     FairLevel,
     FairSettings,
@@ -358,7 +358,7 @@ class ModelFair(ModelQueues):
                     fair.could.discard(name)        # it was there before the PAUSE
         return None
 
-    def configure_fair(self, operation: ConfigureFair) -> Reply:
+    def configure_fair(self, operation: FairChange) -> Reply:
         """Execute SCHED CONFIG."""
         thresholds_s = (0, 1) if operation.thresholds_s is None else operation.thresholds_s
         rises = list(thresholds_s) == sorted({*thresholds_s}) and thresholds_s[:1] == (0,)

@@ -26,12 +26,10 @@ from sockpqd.core import (
     CancelItem,
     Change,
     ChangeMember,
-    CloneBegin,
     CloneChunk,
     CloneEnd,
     CloseSession,
     Configure,
-    ConfigureFair,
     ConfigureGroup,
     ConfigurePulse,
     ConfigureQueue,
@@ -223,7 +221,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return Accepted()
             case Lead():
                 return self._lead(operation)
-            case CloneBegin() | CloneChunk():
+            case CloneChunk():
                 return self._clone(operation, applied)
             case ChangeMember():
                 return self.change(operation)
@@ -336,9 +334,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             case ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue():
                 return self.on_queue(operation)
             case Configure():
-                return self.on_queue(operation)
-            case ConfigureFair():
-                return self.configure_fair(operation)
+                refused = operation.fair is not None and isinstance(self.configure_fair(operation.fair), BadSetting)
+                return BadSetting() if refused else self.on_queue(structs.replace(operation, fair=None))
             case ConfigureGroup() | DeleteGroup():
                 return self.on_group(operation)
 
@@ -512,10 +509,9 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.online = switch.online
         return Accepted()
 
-    def _clone(self, operation: CloneBegin | CloneChunk | CloneEnd, applied: ModelApplied) -> Reply:
-        if isinstance(operation, CloneBegin):
+    def _clone(self, operation: CloneChunk | CloneEnd, applied: ModelApplied) -> Reply:
+        if isinstance(operation, CloneChunk) and operation.total_bytes is not None:
             self.clone = (operation.clone, operation.total_bytes, b"")
-            return Accepted()
         if self.clone is None or self.clone[0] != operation.clone:
             return InvalidSnapshot()
         clone, total_bytes, received = self.clone

@@ -10,7 +10,6 @@ import pytest
 from sockpqd.core import (
     Batch,
     Change,
-    CloneBegin,
     CloneChunk,
     CloneEnd,
     Done,
@@ -354,7 +353,7 @@ def test_only_a_node_with_pages_reads_names_of_bodies() -> None:
     named = b"".join(machine.snapshot(by_reference=True))
     with pytest.raises(SnapshotError, match="names pages"):
         Machine(KNOWN_LEVEL).restore([named])
-    ask(machine, CloneBegin(1, len(named)), CloneChunk(1, named), CloneEnd(1))
+    ask(machine, CloneChunk(1, b"", len(named)), CloneChunk(1, named), CloneEnd(1))
     assert seen(machine) == {b"1": 1}
 
 

@@ -7,7 +7,6 @@ import pytest
 from sockpqd.core import (
     Await,
     Batch,
-    CloneBegin,
     CloneChunk,
     CloneEnd,
     DeleteQueue,
@@ -110,7 +109,7 @@ def test_nothing_of_it_is_state(machine: Machine) -> None:
 
 def test_a_clone_ends_all_waits(machine: Machine) -> None:
     job, snapshot = watched(machine), snapshot_of(machine)
-    applied = run(machine, CloneBegin(1, len(snapshot)), CloneChunk(1, snapshot), CloneEnd(1))
+    applied = run(machine, CloneChunk(1, b"", len(snapshot)), CloneChunk(1, snapshot), CloneEnd(1))
     assert (applied.effects.outcomes, machine.watched) == ({job: NotFound()}, 0)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from sockpqd.core import (
-    CloneBegin,
     CloneChunk,
     CloneEnd,
-    ConfigureFair,
+    Configure,
     ConfigureQueue,
     End,
+    FairChange,
     Get,
     GetWith,
     How,
@@ -43,7 +43,7 @@ def example_snapshot() -> bytes:
     """Return a snapshot with groups that wait, run, are idle, are paused, have much time; one of two queues."""
     machine = Machine()
     run(machine, lead(), now_ms=1000)
-    ask(machine, ConfigureFair((0, 1, 10)), *[
+    ask(machine, Configure(fair=FairChange((0, 1, 10))), *[
         PutWith(Put(queue, 0, b"x"), group=group) for queue, group in (("q", "a"), ("r", "a"), ("q", "b"), ("p", "c"))
     ], Put("r", 0, b"x"), now_ms=1000)
     ask(machine, PauseQueue("p", False, True), ConfigureQueue("q", QueueChange(limit=1)), now_ms=1000)
@@ -192,7 +192,7 @@ def test_names_that_the_protocol_does_not_allow_are_refused_of_a_client(
     change: Callable[[dict[str, Any]], None],
 ) -> None:
     machine, snapshot = example(), altered(change)
-    ask(machine, CloneBegin(1, len(snapshot)), CloneChunk(1, snapshot))
+    ask(machine, CloneChunk(1, b"", len(snapshot)), CloneChunk(1, snapshot))
     before = machine.fair_levels()
     assert ask(machine, CloneEnd(1)) == [InvalidSnapshot()]
     assert machine.fair_levels() == before

@@ -378,7 +378,7 @@ def test_a_clone_is_executed_once(tmp_path: Path) -> None:
         await gateway.settle()
         assert again.take().endswith(b"404 Session Not Found\r\n200 OK 1 1 2 0\r\n")
         assert gateway.cluster.operations(CloneEnd) == []
-        assert len(gateway.cluster.operations(CloneChunk)) == 3 * 4
+        assert len(gateway.cluster.operations(CloneChunk)) == 3 * (1 + 4)
     with_gateway(test, folder=tmp_path)
 
 

@@ -19,7 +19,6 @@ from sockpqd.core import (
     CancelItem,
     Change,
     Configure,
-    ConfigureFair,
     ConfigureGroup,
     ConfigurePulse,
     ConfigureQueue,
@@ -30,6 +29,7 @@ from sockpqd.core import (
     Done,
     Due,
     End,
+    FairChange,
     Feedback,
     Get,
     GetWith,
@@ -384,9 +384,11 @@ class RandomCommands:
             lambda: BindQueue(queue, queue, pattern), lambda: BindQueue(queue, queue, pattern),
             lambda: UnbindQueue(queue, queue, pattern), lambda: UnbindQueue(queue, None),
             lambda: ConfigureQueue(queue, changed, create=True), lambda: ConfigureQueue(queue, changed),
-            lambda: ConfigureFair(
-                (0, rng.randrange(1, 100)), rng.choice((None, 5000)), rng.choice((None, 1, 2)),
-                rng.choice((None, 0, 600)),
+            lambda: Configure(
+                fair=FairChange(
+                    (0, rng.randrange(1, 100)), rng.choice((None, 5000)), rng.choice((None, 1, 2)),
+                    rng.choice((None, 0, 600)),
+                ),
             ),
             lambda: ConfigureGroup(queue, rng.choice((0, 1, 3))), lambda: ConfigureGroup(queue, paused=True),
             lambda: ConfigureGroup(queue, paused=False), lambda: DeleteGroup(queue),

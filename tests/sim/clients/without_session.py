@@ -6,7 +6,6 @@ import random
 from typing import TYPE_CHECKING
 
 from sockpqd.core import (
-    CloneBegin,
     CloneChunk,
     CloneEnd,
     Done,
@@ -199,7 +198,8 @@ class Client:
                 world.trace.seen["clones"] += 1
                 number, half = self._rng.getrandbits(32), len(data) // 2
                 return [
-                    CloneBegin(number, len(data)), CloneChunk(number, data[:half]), CloneChunk(number, data[half:]),
+                    CloneChunk(number, b"", len(data)), CloneChunk(number, data[:half]),
+                    CloneChunk(number, data[half:]),
                     CloneEnd(number),
                 ]
         return []

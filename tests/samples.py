@@ -213,7 +213,10 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.ConfigureQueue: {
         "queue": QUEUES, "change": Made(core.QueueChange), "create": (False, False, True), "session": (None, 1),
     },
-    core.DeleteQueue: {"queue": QUEUES, "force": (False, True), "leave": (False, False, True)},
+    core.DeleteQueue: {
+        "queue": QUEUES, "force": (False, True), "leave": (False, False, True),
+        "idle_since_ms": (None, None, 0, 50, 100, 200, 1000),
+    },
     core.PurgeQueue: {
         "queue": QUEUES, "purged": (core.Purged.ALL, *core.Purged), "before_seq": (None, None, 5),
         "before_id": (None, None, 3),
@@ -233,7 +236,6 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "queue": QUEUES, "incoming": (False, False, True), "outgoing": (False, True),
         "pause_ms": (None, 0, 10, 60, 10**30),
     },
-    core.ExpireQueue: {"queue": QUEUES, "since_ms": (0, 50, 100, 200, 1000)},
     core.Configure: {
         "expire_default": (None, Then.DONE, Then.LATER), "autocreate": (None, None, True, False),
         "policy": (None, *Policy), "grace_ms": (None, 0, 40), "session_ttl_ms": (None, 5000),
@@ -275,7 +277,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.TouchSession: {"session": (1, 12, (1, 7))},
     core.Request: {
         "session": (1, 12), "number": (1, 70), "digest": (b"sixteen bytes id", b""), "part": (0, 1),
-        "keep_waiting": (False, True), "operation": Made(core.Done, core.Put, core.Get, core.CloneEnd),
+        "keep_waiting": (False, True), "operation": Made(core.Done, core.Put, core.Get, core.CloneChunk),
         "until_finished": (False, True),
     },
     core.User: {"rights": ("put:mail*,get", "-"), "key": (b"sixteen byte key",)},
@@ -293,8 +295,9 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "addresses": ((), (core.Address("n1", "h:1", "h:2"), core.Address("n2"))), "silence_ms": (0, 350),
     },
     core.Resume: {"grace_ms": (0, 30)},
-    core.CloneChunk: {"clone": (1, 2), "data": (b"chunk",), "total_bytes": (None, 1000)},
-    core.CloneEnd: {"clone": (1, 2)},
+    core.CloneChunk: {
+        "clone": (1, 2), "data": (b"", b"chunk"), "total_bytes": (None, 1000), "last": (False, True),
+    },
     core.ChangeMember: {
         "node": NODES, "change": tuple(core.MemberChange), "configuration": (4, 0), "peer": ("h:1", ""),
         "client": ("h:2", ""),
@@ -305,12 +308,14 @@ SAMPLES: dict[Any, dict[str, Values]] = {
     core.Fragment: {"number": (7,), "offset": (0, 256), "data": DATA, "last": (False, True)},
     # ---- a replica, and its origin
     core.MirrorFrame: {"index": (1, 300), "data": (core.encode_entry(7, 8, [core.Tick()], 1),)},
-    core.MirrorEntries: {"after": (0, 299), "frames": ((core.MirrorFrame(300, b"entry"),), ())},
-    core.MirrorPart: {
-        "after": (0, 299), "index": (300, 301), "offset": (0, 256), "data": DATA, "last": (False, True),
+    core.MirrorEntries: {
+        "after": (0, 299), "frames": ((core.MirrorFrame(300, b"entry"),), ()), "offset": (0, 256),
+        "last": (True, False),
     },
-    core.MirrorSnapshot: {"index": (300,), "hash": (b"sixteen byte hash",), "total_bytes": (1000,)},
-    core.MirrorChunk: {"index": (300,), "offset": (0, 256), "data": DATA},
+    core.MirrorChunk: {
+        "index": (300,), "offset": (0, 256), "data": DATA, "total_bytes": (None, 1000),
+        "hash": (b"", b"sixteen byte hash"),
+    },
     core.Promote: {"grace_ms": (60_000, 0)},
     core.Fence: {"replica": ("7369787465656e20",)},
 }

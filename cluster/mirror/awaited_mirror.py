@@ -12,7 +12,7 @@ from typing import BinaryIO, TypeVar
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Frame, MirrorPosition
 from sockpqd.cluster.mirror.mirroring import Mirroring, MirrorOperation
-from sockpqd.core import MirrorChunk, MirrorSnapshot, Reply
+from sockpqd.core import MirrorChunk, Reply
 
 AGAIN_S = 0.5           # before a snapshot is logged again from its beginning
 
@@ -66,7 +66,8 @@ class AwaitedMirror:
         """Log the snapshot once, from its beginning. Raises _Lost."""
         total_bytes = await asyncio.to_thread(file.seek, 0, 2)
         await asyncio.to_thread(file.seek, 0)
-        if not self._mirroring.judge(await self._outcome(MirrorSnapshot(index, chain, total_bytes)), 0):
+        begin = MirrorChunk(index, 0, b"", total_bytes, chain)
+        if not self._mirroring.judge(await self._outcome(begin), 0):
             return False
         offset = 0
         while offset < total_bytes:

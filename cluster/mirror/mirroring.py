@@ -25,8 +25,6 @@ from sockpqd.core import (
     Mirrored,
     MirrorEntries,
     MirrorFrame,
-    MirrorPart,
-    MirrorSnapshot,
     NotYet,
     RaiseLevel,
     ReplicaRefused,
@@ -37,7 +35,7 @@ from sockpqd.core import (
 
 log = logging.getLogger("sockpqd.cluster")
 
-MirrorOperation = MirrorEntries | MirrorPart | MirrorSnapshot | MirrorChunk
+MirrorOperation = MirrorEntries | MirrorChunk
 
 NEWER = (
     "the origin has entries of a newer version of sockpqd: the copy stands still until all nodes of this cluster were "
@@ -235,5 +233,5 @@ def _parts(after: int, frame: Frame) -> Iterator[tuple[MirrorOperation, int]]:
     starts = range(0, len(frame.data), step)
     for start in starts:
         last = start == starts[-1]
-        part = MirrorPart(after, frame.index, start, frame.data[start:start + step], last)
-        yield part, frame.index if last else after
+        part = MirrorFrame(frame.index, frame.data[start:start + step])
+        yield MirrorEntries(after, (part,), start, last), frame.index if last else after

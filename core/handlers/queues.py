@@ -320,32 +320,34 @@ def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
     return Removed(removed, more)
 
 
-def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue | ops.ExpireQueue) -> Cost:
+def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue) -> Cost:
     """Return the bytes and work of an operation that removes jobs."""
     return BASE_BYTES + of_names(operation.queue), JOB * limits.PORTION_MAX
 
 
 def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
-    """Remove the settings of the queue and, with `force`, its jobs, up to the limit of one entry."""
-    name = operation.queue
+    """Remove the settings of the queue and, with `force`, its jobs, up to the limit of one entry.
+
+    One that is to be deleted as it is IDLE stays if it was used; only the leader knows of waiting clients.
+    """
+    name, idle_since_ms = operation.queue, operation.idle_since_ms
+    if idle_since_ms is not None and not _is_idle(state, name, idle_since_ms):
+        return replies.ACCEPTED
     if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
     if not operation.force and has_jobs(state, name):
         return replies.QUEUE_NOT_EMPTY
     removed, gone = remove_queue(state, name, limits.PORTION_MAX, leave=operation.leave)
-    return replies.ACCEPTED if gone else Removed(removed, more=True)
-
-
-def expire_queue(state: State, operation: ops.ExpireQueue, seed: int) -> Reply:
-    """Delete the queue with its jobs if it was not used for its IDLE time; only the leader knows of waiting clients."""
-    queue = state.queues.expiring.get(operation.queue)
-    if queue is None or queue.settings is None:
-        return replies.ACCEPTED
-    since_ms = max(operation.since_ms, queue.used_ms)
-    if queue.taken or since_ms > operation.since_ms or state.clock_ms - since_ms < queue.settings.idle_ms:
-        return replies.ACCEPTED
-    removed, gone = remove_queue(state, operation.queue, limits.PORTION_MAX)
     if not gone:
         return Removed(removed, more=True)
-    state.events.tell("IDLE", operation.queue)
+    if idle_since_ms is not None:
+        state.events.tell("IDLE", name)
     return replies.ACCEPTED
+
+
+def _is_idle(state: State, name: str, since_ms: int) -> bool:
+    """Return whether the IDLE time of the queue has passed since then, and it was not used."""
+    queue = state.queues.expiring.get(name)
+    if queue is None or queue.settings is None or queue.taken or queue.used_ms > since_ms:
+        return False
+    return state.clock_ms - since_ms >= queue.settings.idle_ms

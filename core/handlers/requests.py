@@ -6,7 +6,7 @@ from sockpqd.core.handlers.cost import BASE_BYTES, Cost
 from sockpqd.core.handlers.dispatch import COSTS, OWNED, REQUESTED
 from sockpqd.core.handlers.jobs.get import handed
 from sockpqd.core.ops import replies
-from sockpqd.core.ops.cluster import CloneEnd
+from sockpqd.core.ops.cluster import CloneChunk
 from sockpqd.core.ops.jobs import Get, GetWith, JobPut, Put
 from sockpqd.core.ops.pulses import TakeTurn
 from sockpqd.core.ops.replies import Empty, Handed, HandedMany, Reply, Results, Stored, Turn
@@ -110,6 +110,6 @@ def _unexecuted(state: State, operation: Request, reply: Reply) -> Reply:
         put = requested if isinstance(requested, Put) else requested.put
         stored = isinstance(reply, Stored)
         state.put_item = reply.item if isinstance(reply, Stored) and put.new_item else put.item if stored else None
-    elif type(requested) is CloneEnd and state.clone is not None and state.clone.clone == requested.clone:
+    elif type(requested) is CloneChunk and state.clone is not None and state.clone.clone == requested.clone:
         state.drop_clone()
     return reply

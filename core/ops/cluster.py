@@ -41,20 +41,18 @@ class Lead(Logged, tag=7, frozen=True):
 
 
 class CloneChunk(Logged, tag=9, frozen=True):
-    """The next bytes of the snapshot, which replaces the state once it is complete.
+    """The next bytes of the snapshot of a CLONE (spec/cluster 8.6).
 
-    `total_bytes`: a snapshot of as many bytes begins, and an unfinished earlier one is discarded.
+    `total_bytes`: a snapshot of as many bytes begins, and an unfinished earlier one is discarded. `last`: it ends, is
+    verified, and replaces the state.
+
+    Replies: Accepted; InvalidSnapshot; NotYet, if it has a feature level that the cluster has not reached.
     """
 
     clone: int          # chosen by the proposer, to distinguish the chunks of two clients
-    data: bytes
+    data: bytes = b""
     total_bytes: int | None = None
-
-
-class CloneEnd(Logged, tag=10, frozen=True):
-    """Verify the collected snapshot and replace the state by it."""
-
-    clone: int
+    last: bool = False
 
 
 class MemberChange(IntEnum):
@@ -134,48 +132,33 @@ class MirrorEntries(Logged, tag=121, frozen=True):
     """Execute these consecutive entries of the origin on the mirror; those at or below its index are skipped.
 
     `after`: the index of the frame before the first one, 0 if there is none. A mirror that has not reached it executes
-    nothing. The first operation on a mirror creates it. Replies: Mirrored, ReplicaRefused.
+    nothing. The first operation on a mirror creates it. A frame that is too large for one entry comes alone, in parts:
+    its data begin at `offset`; those at 0 discard an earlier frame's, and with `last` they end, and it is executed.
+
+    Replies: Mirrored, ReplicaRefused.
     """
 
     after: int
     frames: tuple[MirrorFrame, ...]
-
-
-class MirrorPart(Logged, tag=122, frozen=True):
-    """Some bytes of the frame `index`, which is too large for one entry; the last ones execute it.
-
-    `offset`: of these bytes in the frame; those at 0 discard an earlier frame's. `after`: as MirrorEntries.
-
-    Replies: as MirrorEntries.
-    """
-
-    after: int
-    index: int
-    offset: int
-    data: bytes
-    last: bool
-
-
-class MirrorSnapshot(Logged, tag=123, frozen=True):
-    """A snapshot of the origin follows in chunks: `total_bytes`, taken at `index`, where its chain has `hash`.
-
-    It does nothing if the mirror is there already. Replies: Mirrored, ReplicaRefused.
-    """
-
-    index: int
-    hash: bytes
-    total_bytes: int
+    offset: int = 0
+    last: bool = True
 
 
 class MirrorChunk(Logged, tag=124, frozen=True):
-    """The bytes at `offset` of the snapshot taken at `index`; the last ones make it the mirror.
+    """The bytes at `offset` of the snapshot of the origin taken at `index`; the last ones make it the mirror.
 
-    Replies: Mirrored; NotYet, if the snapshot has a feature level that this cluster has not reached; InvalidSnapshot.
+    `total_bytes`, without bytes: a snapshot of as many begins, taken where the origin's chain has this `hash`, unless
+    the mirror is there already; an earlier one that is incomplete is discarded.
+
+    Replies: Mirrored; ReplicaRefused; NotYet, if the snapshot has a feature level that this cluster has not reached;
+    InvalidSnapshot.
     """
 
     index: int
     offset: int
     data: bytes
+    total_bytes: int | None = None
+    hash: bytes = b""               # read with total_bytes only
 
 
 class Promote(Logged, tag=125, frozen=True):

@@ -28,7 +28,6 @@ Operation = (
     | jobs.RetryItem
     | jobs.CancelItem
     | queues.OnQueues
-    | queues.ExpireQueue
     | queues.OnGroups
     | pulses.OnPulses
     | pulses.Grant
@@ -44,15 +43,12 @@ Operation = (
     | cluster.Lead
     | cluster.Resume
     | cluster.CloneChunk
-    | cluster.CloneEnd
     | cluster.ChangeMember
     | cluster.SwitchService
     | cluster.RaiseLevel
     | cluster.SetMap
     | fragments.Fragment
     | cluster.MirrorEntries
-    | cluster.MirrorPart
-    | cluster.MirrorSnapshot
     | cluster.MirrorChunk
     | cluster.Promote
     | cluster.Fence

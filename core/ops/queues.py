@@ -136,14 +136,17 @@ class ConfigureQueue(Logged, tag=36, frozen=True):
 class DeleteQueue(Logged, tag=37, frozen=True):
     """QUEUE DELETE: remove the settings and, with `force`, all jobs, including running ones.
 
-    `leave`, with `force` only: its dead jobs stay, as if they had been put where they are.
+    `leave`, with `force` only: its dead jobs stay, as if they had been put where they are. `idle_since_ms`: only if its
+    IDLE time has passed; the leader saw no use of it since then (replicated time), and the state has recorded none.
 
-    Replies: Accepted, QueueNotFound, QueueNotEmpty; Removed, if there are more jobs than a portion.
+    Replies: Accepted, QueueNotFound, QueueNotEmpty; Removed, if there are more jobs than a portion: then the queue
+    still exists, with the others.
     """
 
     queue: str
     force: bool
     leave: bool = False
+    idle_since_ms: int | None = None
 
 
 class PurgeQueue(Logged, tag=38, frozen=True):
@@ -220,17 +223,6 @@ class Configure(Logged, tag=41, frozen=True):
     fast_empty: bool | None = None      # a Get that finds nothing is answered without the log
     retained_bytes: int | None = None   # of the records of ended jobs in all queues
     fair: FairChange | None = None
-
-
-class ExpireQueue(Logged, tag=65, frozen=True):
-    """Delete `queue` if its IDLE time has passed; the leader saw no use of it since `since_ms` (replicated time).
-
-    Does nothing if the state has recorded a later use. Replies: Accepted; Removed when there were more jobs than a
-    portion: then the queue still exists, with the others.
-    """
-
-    queue: str
-    since_ms: int
 
 
 class ConfigureGroup(Logged, tag=100, frozen=True):

@@ -283,7 +283,7 @@ class JobEnded(Struct, gc=False, frozen=True):
 
 
 class InvalidSnapshot(Struct, gc=False, frozen=True):
-    """CloneChunk, CloneEnd: the collected bytes are not a snapshot; nothing was changed."""
+    """CloneChunk: the collected bytes are not a snapshot; nothing was changed."""
 
 
 class FragmentsMissing(Struct, gc=False, frozen=True):

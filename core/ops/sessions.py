@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sockpqd.core.ops import jobs, pulses, queues, topics, workers
-from sockpqd.core.ops.cluster import CloneEnd
+from sockpqd.core.ops.cluster import CloneChunk
 from sockpqd.core.ops.logged import Logged
 
 
@@ -56,7 +56,7 @@ class TouchSession(Logged, tag=18, frozen=True):
 
 Requested = (
     jobs.Atomic | jobs.Taking | jobs.Batch | jobs.RetryItem | jobs.CancelItem | queues.OnQueues
-    | queues.OnGroups | pulses.OnPulses | workers.OnWorkers | topics.OnTopics | CloneEnd
+    | queues.OnGroups | pulses.OnPulses | workers.OnWorkers | topics.OnTopics | CloneChunk
 )
 
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from sockpqd.core import CloneChunk, CloneEnd, InvalidSnapshot, NotYet, Operation, Reply
+from sockpqd.core import CloneChunk, InvalidSnapshot, NotYet, Operation, Reply
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.in_session import numbering, without_session
 from sockpqd.gateway.commands.transactions import not_between
@@ -73,7 +73,7 @@ class Clone:
     def begin(self, total_bytes: int) -> None:
         """Announce an upload of this size to all nodes."""
         self._begun = True
-        self._propose(CloneChunk(self._number, b"", total_bytes))
+        self._propose(CloneChunk(self._number, total_bytes=total_bytes))
 
     def fail(self, outcome: Outcome) -> None:
         """Fail the CLONE with this answer without proposing anything."""
@@ -108,12 +108,12 @@ class Clone:
         self._drop()
 
     def _drop(self) -> None:
-        """Make all nodes discard the incomplete upload: a premature CloneEnd is refused and ends it."""
+        """Make all nodes discard the incomplete upload: a premature end is refused and ends it."""
         if self._begun:
-            self._client.hub.cluster.propose(CloneEnd(self._number), IGNORED)
+            self._client.hub.cluster.propose(CloneChunk(self._number, last=True), IGNORED)
 
     def _end(self) -> Operation:
-        end = CloneEnd(self._number)
+        end = CloneChunk(self._number, last=True)
         if self._numbering is None or self._digest is None:
             return end
         return replace(self._numbering, digest=self._digest.digest()).request(end)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import ExpireQueue, Removed, Reply
+from sockpqd.core import DeleteQueue, Removed, Reply
 from sockpqd.gateway.limits import IDLE_DELETIONS_MAX, IDLE_LOOK_S, IDLE_LOOKS_MAX
 
 
@@ -95,11 +95,12 @@ class IdleQueues:
             if since_ms is None:
                 expiring.discard(name)
             else:
-                self._cluster.propose(ExpireQueue(name, since_ms), _Deletion(self, name, since_ms))
+                self.delete(_Deletion(self, name, since_ms))
 
-    def delete_rest(self, deletion: _Deletion) -> None:
-        """Continue a deletion that has removed a portion of the jobs."""
-        self._cluster.propose(ExpireQueue(deletion.name, deletion.since_ms), deletion)
+    def delete(self, deletion: _Deletion) -> None:
+        """Begin a deletion, or continue one that has removed a portion of the jobs."""
+        operation = DeleteQueue(deletion.name, force=True, idle_since_ms=deletion.since_ms)
+        self._cluster.propose(operation, deletion)
 
     def ended(self, name: str) -> None:
         """Forget the deletion, which has an outcome, and begin the next one."""
@@ -113,7 +114,7 @@ class IdleQueues:
 
 
 class _Deletion:
-    """The outcome of an ExpireQueue."""
+    """The outcome of the deletion of an idle queue."""
 
     def __init__(self, queues: IdleQueues, name: str, since_ms: int) -> None:
         self.name = name
@@ -123,7 +124,7 @@ class _Deletion:
     def applied(self, reply: Reply) -> None:
         """Continue if there were more jobs than one entry may remove."""
         if isinstance(reply, Removed):
-            self._queues.delete_rest(self)
+            self._queues.delete(self)
         else:
             self._queues.ended(self.name)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sockpqd.core import CloneEnd, Operation
+from sockpqd.core import Operation
 from tests.cluster.helpers import limits_of_commands
 from tests.cluster.helpers.limits_of_commands import CASES, World, entries, steps
 
@@ -57,5 +57,4 @@ def test_there_is_a_case_for_every_kind_of_operation(monkeypatch: pytest.MonkeyP
         operations = case(world)
         seen.update(map(type, operations))
         world.apply(*operations)        # so that a cluster that was taken offline is online for the next
-    # The end of a CLONE replaces everything. It is an administrator's, and an entry of its own.
-    assert seen == {*Operation.__args__} - {CloneEnd}
+    assert seen == {*Operation.__args__}

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from sockpqd.cluster import limits
 from sockpqd.cluster.api import Frame, Pending
 from sockpqd.cluster.driven_node import DrivenNode
 from sockpqd.cluster.leader.leadership import Leadership
@@ -22,7 +23,6 @@ from sockpqd.core import (
     Machine,
     Mirrored,
     MirrorEntries,
-    MirrorPart,
     Operation,
     Put,
     RaiseLevel,
@@ -420,8 +420,10 @@ class TestOffers:
     def test_large_frames_go_in_parts_and_many_in_portions(self) -> None:
         large = Frame(3, 7, 8, encode_entry(7, 8, [Put("q", 0, bytes(600_000))]))
         self.mirroring.offer([frame(1, Tick()), frame(2, Tick()), large, frame(4, Tick())], self.outcomes.append)
-        kinds = [type(operation) for operation, _ in self.proposed]
-        assert kinds == [MirrorEntries, MirrorPart, MirrorPart, MirrorPart, MirrorEntries]
+        operations = [operation for operation, _ in self.proposed if isinstance(operation, MirrorEntries)]
+        parts = [(len(one.frames), one.offset, one.last) for one in operations]
+        step = limits.MIRROR_PORTION_BYTES
+        assert parts == [(2, 0, True), (1, 0, False), (1, step, False), (1, 2 * step, True), (1, 0, True)]
         assert max(len(encode_entry(0, 0, [operation])) for operation, _ in self.proposed) < 257 << 10
         while self.proposed:
             self.execute()

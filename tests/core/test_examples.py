@@ -20,7 +20,6 @@ from sockpqd.core import (
     Due,
     Empty,
     End,
-    ExpireQueue,
     Finished,
     Get,
     GetWith,
@@ -393,20 +392,25 @@ def test_idle_queue_goes_with_its_jobs_unless_the_state_knows_of_a_use(machine: 
     more(machine, idle_ms=100, now_ms=0)
     ask(machine, Put("q", 0, b""), now_ms=50)
     for since_ms, now_ms in ((49, 1000), (950, 1040)):          # there was a Put since; not long enough ago
-        assert ask(machine, ExpireQueue("q", since_ms), now_ms=now_ms) == [Accepted()]
+        assert ask(machine, DeleteQueue("q", force=True, idle_since_ms=since_ms), now_ms=now_ms) == [Accepted()]
         assert machine.ready("q") == 1
     ask(machine, GET, now_ms=1050)
-    assert ask(machine, ExpireQueue("q", 1050), now_ms=2000) == [Accepted()]        # its job runs
+    assert ask(
+        machine, DeleteQueue("q", force=True, idle_since_ms=1050), now_ms=2000,
+    ) == [Accepted()]        # its job runs
     ask(machine, Later(1), now_ms=2000)
-    assert ask(machine, ExpireQueue("q", 2000), now_ms=2100) == [Accepted()]
+    assert ask(machine, DeleteQueue("q", force=True, idle_since_ms=2000), now_ms=2100) == [Accepted()]
     assert machine.counts("q") is None
-    assert ask(machine, ExpireQueue("q", 2000), ExpireQueue("never", 0), now_ms=2100) == [Accepted(), Accepted()]
+    assert ask(
+        machine, DeleteQueue("q", force=True, idle_since_ms=2000), DeleteQueue("never", force=True, idle_since_ms=0),
+        now_ms=2100,
+    ) == [Accepted(), Accepted()]
 
 
 def test_idle_queue_with_many_jobs_goes_in_portions(machine: Machine) -> None:
     ask(machine, *[Put("q", 0, b"")] * 1500)
     more(machine, idle_ms=100)
-    expire = ExpireQueue("q", 0)
+    expire = DeleteQueue("q", force=True, idle_since_ms=0)
     assert ask(machine, expire, now_ms=100) == [Removed(1000, True)]
     assert ask(machine, expire, now_ms=101) == [Accepted()]
     assert machine.counts("q") is None

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from sockpqd.core import (
     Atomic,
     Batch,
-    CloneEnd,
+    CloneChunk,
     Done,
     Get,
     Place,
@@ -70,7 +70,7 @@ def parts(operations: list[Requested]) -> list[Any]:
 
 
 def test_all_that_a_request_can_carry_is_asked_for() -> None:
-    others = {Put, Get, Done, CloneEnd}     # a client asks for them as it always did
+    others = {Put, Get, Done, CloneChunk}     # a client asks for them as it always did
     assert {type(one) for one in drawn()} | others == set(get_args(Requested))
     assert {type(part) for one in drawn() if isinstance(one, Batch) for part in one.operations} == set(get_args(Atomic))
 

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost
-from sockpqd.core.ops.cluster import CloneChunk, CloneEnd
+from sockpqd.core.ops.cluster import CloneChunk
 from sockpqd.core.ops.events import GAP
 from sockpqd.core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, NOT_FOUND, NOT_YET, Reply
 from sockpqd.core.snapshot.frames import LevelError, SnapshotError
 from sockpqd.core.snapshot.upload import PendingClone, adopt
-from sockpqd.core.state import State
+from sockpqd.core.state import CloneUpload, State
 
 SMALL_JOB_BYTES = 100           # of a snapshot
 
 
 def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
-    """Add the next bytes of the snapshot; with `total_bytes` one begins, and an unfinished one is dropped."""
+    """Add the next bytes of the snapshot; the last ones replace the jobs by those of the snapshot."""
     if operation.total_bytes is not None:
         state.drop_clone()
         state.clone = PendingClone(operation.clone, operation.total_bytes, state.pager)
     pending = state.clone
     if pending is None or pending.clone != operation.clone:
         return INVALID_SNAPSHOT
-    if not operation.data:
-        return ACCEPTED
     try:
-        pending.add(operation.data, state.level)
+        if operation.data:
+            pending.add(operation.data, state.level)
+        if operation.last:
+            _replace(state, pending, pending.finish())
     except LevelError:
         state.drop_clone()
         return NOT_YET
@@ -36,21 +37,17 @@ def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
 
 
 def chunk_cost(operation: CloneChunk) -> Cost:
-    """Return the bytes and work of a CloneChunk: as many puts as there can be small jobs in it."""
+    """Return the bytes and work of a CloneChunk: as many puts as there can be small jobs in it.
+
+    The number of jobs that the last one changes is unknown, so it gets an entry of its own.
+    """
     size = len(operation.data)
-    return BASE_BYTES + size, min(JOB * (1 + size // SMALL_JOB_BYTES), limits.OPERATION_WORK_MAX)
+    work = JOB * (1 + size // SMALL_JOB_BYTES)
+    return BASE_BYTES + size, limits.OPERATION_WORK_MAX if operation.last else min(work, limits.OPERATION_WORK_MAX)
 
 
-def end(state: State, operation: CloneEnd, seed: int) -> Reply:
+def _replace(state: State, pending: CloneUpload, other: State) -> None:
     """Replace the jobs by the jobs of the snapshot."""
-    pending = state.clone
-    if pending is None or pending.clone != operation.clone:
-        return INVALID_SNAPSHOT
-    try:
-        other = pending.finish()
-    except SnapshotError:
-        state.drop_clone()
-        return INVALID_SNAPSHOT
     for seq in list(state.watches):
         state.tell_end(seq, NOT_FOUND)
     adopt(state, other)
@@ -61,12 +58,3 @@ def end(state: State, operation: CloneEnd, seed: int) -> Reply:
     state.events.tell(GAP, "", seq, seq)
     for name, settings in state.queues.settings.items():
         state.watch(name, settings)         # jobs that were RUNNING are READY again
-    return ACCEPTED
-
-
-def end_cost(operation: CloneEnd) -> Cost:
-    """Return the bytes and work of a CloneEnd.
-
-    The number of jobs it changes is unknown, so it gets an entry of its own.
-    """
-    return BASE_BYTES, limits.OPERATION_WORK_MAX

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost
-from sockpqd.core.ops.cluster import MirrorChunk, MirrorEntries, MirrorPart, MirrorSnapshot
+from sockpqd.core.ops.cluster import MirrorChunk, MirrorEntries, MirrorFrame
 from sockpqd.core.ops.replies import INVALID_SNAPSHOT, NOT_YET, Mirrored, ReplicaRefused, Reply
 from sockpqd.core.snapshot.frames import LevelError, SnapshotError
 from sockpqd.core.snapshot.upload import PendingMirror
@@ -19,64 +19,48 @@ PROMOTED = ReplicaRefused("promoted")
 
 
 def entries(state: State, operation: MirrorEntries, seed: int) -> Reply:
-    """Execute the frames that the mirror has not executed, unless others before them are missing."""
+    """Execute the frames that the mirror has not executed, unless others before them, or parts of one, are missing."""
     mirror = _mirror_of(state)
     if isinstance(mirror, ReplicaRefused):
         return mirror
-    if operation.after <= mirror.reached:
-        for frame in operation.frames:
-            if frame.index > mirror.reached:
-                _execute(mirror, frame.index, frame.data)
+    for frame in operation.frames:
+        if operation.after <= mirror.reached < frame.index:
+            data = _whole(mirror, operation, frame)
+            if data is not None:
+                mirror.steps.append(ToMirror(frame.index, data))
+                mirror.reached = frame.index
     return Mirrored(mirror.reached)
+
+
+def _whole(mirror: MirrorState, operation: MirrorEntries, frame: MirrorFrame) -> bytes | None:
+    """Return the bytes of a frame that has come completely; keep those of one that comes in parts."""
+    if operation.last and not operation.offset:
+        return frame.data
+    collected, mirror.part = mirror.part, None
+    if not operation.offset:
+        collected = Collected(frame.index, bytearray())
+    elif collected is None or (collected.number, len(collected.data)) != (frame.index, operation.offset):
+        return None
+    collected.data += frame.data
+    if operation.last:
+        return bytes(collected.data)
+    mirror.part = collected
+    return None
 
 
 def entries_cost(operation: MirrorEntries) -> Cost:
     """Return the bytes and work of a MirrorEntries: the work of its frames is unknown, so it gets its own entry."""
     size = sum(ID_BYTES + NAME_BYTES + len(frame.data) for frame in operation.frames)
-    return BASE_BYTES + size, limits.OPERATION_WORK_MAX
-
-
-def part(state: State, operation: MirrorPart, seed: int) -> Reply:
-    """Collect the bytes of a large frame, and execute it with the last ones."""
-    mirror = _mirror_of(state)
-    if isinstance(mirror, ReplicaRefused):
-        return mirror
-    collected, mirror.part = mirror.part, None
-    if operation.offset == 0:
-        collected = Collected(operation.index, bytearray())
-    elif collected is None or (collected.number, len(collected.data)) != (operation.index, operation.offset):
-        return Mirrored(mirror.reached)
-    if operation.after <= mirror.reached < operation.index:
-        collected.data += operation.data
-        if operation.last:
-            _execute(mirror, operation.index, bytes(collected.data))
-        else:
-            mirror.part = collected
-    return Mirrored(mirror.reached)
-
-
-def part_cost(operation: MirrorPart) -> Cost:
-    """Return the bytes and work of a MirrorPart."""
-    return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX if operation.last else JOB
-
-
-def snapshot(state: State, operation: MirrorSnapshot, seed: int) -> Reply:
-    """Begin to take in a snapshot, in place of any earlier one that is incomplete."""
-    mirror = _mirror_of(state)
-    if isinstance(mirror, ReplicaRefused):
-        return mirror
-    _drop_arriving(mirror)
-    if operation.index > mirror.reached:
-        upload = PendingMirror(operation.total_bytes, mirror.state.pager)
-        mirror.arriving = Arriving(operation.index, operation.hash, upload)
-    return Mirrored(mirror.reached)
+    return BASE_BYTES + size, limits.OPERATION_WORK_MAX if operation.last else JOB
 
 
 def chunk(state: State, operation: MirrorChunk, seed: int) -> Reply:
     """Add bytes of the snapshot, which is the mirror when all have come."""
-    mirror = _mirror_of(state)
-    if isinstance(mirror, ReplicaRefused):
-        return mirror
+    if operation.total_bytes is not None:
+        return _begin(state, operation, operation.total_bytes)
+    mirror = state.mirror
+    if mirror is None:
+        return PROMOTED if state.promoted else NOT_EMPTY
     arriving = mirror.arriving
     if arriving is None or (arriving.index, arriving.upload.received_bytes) != (operation.index, operation.offset):
         return Mirrored(mirror.reached)
@@ -107,9 +91,16 @@ def chunk_cost(operation: MirrorChunk) -> Cost:
     return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX
 
 
-def _execute(mirror: MirrorState, index: int, data: bytes) -> None:
-    mirror.steps.append(ToMirror(index, data))
-    mirror.reached = index
+def _begin(state: State, operation: MirrorChunk, total_bytes: int) -> Reply:
+    """Begin to take in a snapshot, in place of any earlier one that is incomplete."""
+    mirror = _mirror_of(state)
+    if isinstance(mirror, ReplicaRefused):
+        return mirror
+    _drop_arriving(mirror)
+    if operation.index > mirror.reached:
+        upload = PendingMirror(total_bytes, mirror.state.pager)
+        mirror.arriving = Arriving(operation.index, operation.hash, upload)
+    return Mirrored(mirror.reached)
 
 
 def _replace(mirror: MirrorState, other: State) -> None:

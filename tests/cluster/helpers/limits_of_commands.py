@@ -41,7 +41,6 @@ from sockpqd.core import (
     Done,
     Due,
     End,
-    ExpireQueue,
     FairChange,
     Feedback,
     Fence,
@@ -62,8 +61,6 @@ from sockpqd.core import (
     MirrorChunk,
     MirrorEntries,
     MirrorFrame,
-    MirrorPart,
-    MirrorSnapshot,
     Move,
     MoveJobs,
     Number,
@@ -537,7 +534,7 @@ def _unused_queues(world: World) -> list[Operation]:
     world.apply(*[ConfigureQueue(queue, QueueChange(idle_ms=1)) for queue in queues])
     since_ms = world.now_ms
     world.now_ms += 1000
-    return [ExpireQueue(queue, since_ms) for queue in queues]
+    return [DeleteQueue(queue, force=True, idle_since_ms=since_ms) for queue in queues]
 
 
 def _workers(world: World) -> list[Operation]:
@@ -772,7 +769,7 @@ CASES: dict[str, Case] = {
         ChangeMember("n4", MemberChange.REMOVE, 1),
         RaiseLevel(2, ("n1", "n2", "n3")),
     ],
-    "CLONE": lambda world: [CloneChunk(1, b"", 1 << 20), *[CloneChunk(1, bytes(48 << 10))] * 21],
+    "CLONE": lambda world: [CloneChunk(1, total_bytes=1 << 20), *[CloneChunk(1, bytes(48 << 10))] * 21],
     "all that time does": _everything_due,
     "a new leader": _grace(Lead("n2", 2, ("n1", "n2", "n3"), b"", 10_000)),
     "after full disks": _grace(Resume(10_000)),
@@ -813,8 +810,9 @@ CASES |= {f"{name}, with groups": _with_groups(name) for name in (
 )}
 # What a replica takes in is its origin's entries, which have these limits there; any other cluster refuses it.
 CASES["of a replica"] = lambda world: [
-    MirrorEntries(0, (MirrorFrame(1, bytes(200 << 10)),)), MirrorPart(0, 1, 0, bytes(256 << 10), last=True),
-    MirrorSnapshot(1, b"", 1 << 40), MirrorChunk(1, 0, bytes(256 << 10)), Promote(0),
+    MirrorEntries(0, (MirrorFrame(1, bytes(200 << 10)),)),
+    MirrorEntries(0, (MirrorFrame(1, bytes(256 << 10)),), 256, True),
+    MirrorChunk(1, 0, b"", 1 << 40), MirrorChunk(1, 0, bytes(256 << 10)), Promote(0),
 ]
 # The last two, in this order: a map stays, and a fence ends the service.
 CASES["MAP"] = lambda world: [SetMap(1, world.large_map()), *[Put(f"q{number}", 0, b"x") for number in range(MANY)]]

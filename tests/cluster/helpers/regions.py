@@ -10,7 +10,7 @@ from sockpqd.cluster.api import Frame
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.feed.log_feed import LogFeed
 from sockpqd.cluster.storage.state_hash import Chain
-from sockpqd.core import InvalidSnapshot, MirrorChunk, Mirrored, MirrorSnapshot, NotYet, Promote, Reply
+from sockpqd.core import InvalidSnapshot, MirrorChunk, Mirrored, NotYet, Promote, Reply
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 STEP_S = 0.02
@@ -154,7 +154,7 @@ class Regions:
 
         mirroring = head.up.mirroring
         mirroring.propose(
-            MirrorSnapshot(index, source.chain.value, len(data)), lambda reply: send(0, reply))
+            MirrorChunk(index, 0, b"", len(data), source.chain.value), lambda reply: send(0, reply))
 
     def forget_offers(self) -> None:
         """Begin again: the puller's process has ended."""

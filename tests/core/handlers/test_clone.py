@@ -7,7 +7,6 @@ import pytest
 from sockpqd.core import (
     Accepted,
     CloneChunk,
-    CloneEnd,
     Done,
     Finished,
     Get,
@@ -33,7 +32,7 @@ OTHER = b"another cluster."
 def clone_of(snapshot: bytes, clone: int = 1, chunk_bytes: int = 100) -> list[Operation]:
     """Return the operations of a whole CLONE."""
     chunks = [CloneChunk(clone, snapshot[at : at + chunk_bytes]) for at in range(0, len(snapshot), chunk_bytes)]
-    return [CloneChunk(clone, b"", len(snapshot)), *chunks, CloneEnd(clone)]
+    return [CloneChunk(clone, total_bytes=len(snapshot)), *chunks, CloneChunk(clone, last=True)]
 
 
 @pytest.fixture
@@ -131,7 +130,7 @@ def test_leases_of_our_own_snapshot_go_on(machine: Machine) -> None:
     assert machine.ready("p") == 1
 
 
-@pytest.mark.parametrize("dropping", [CloneChunk(2, b"", 5), lead("n2", 2)])
+@pytest.mark.parametrize("dropping", [CloneChunk(2, total_bytes=5), lead("n2", 2)])
 def test_unfinished_clone_is_dropped_by_the_next_one_and_by_a_lead(machine: Machine, dropping: Operation) -> None:
     *begin, end = clone_of(snapshot_of(source(OTHER)))
     ask(machine, *begin, dropping)
@@ -148,7 +147,7 @@ def test_chunks_of_a_dropped_clone_do_not_get_into_the_next(machine: Machine) ->
 
 
 def test_clone_without_begin_is_invalid(machine: Machine) -> None:
-    assert ask(machine, CloneChunk(1, b"x"), CloneEnd(1)) == [InvalidSnapshot()] * 2
+    assert ask(machine, CloneChunk(1, b"x"), CloneChunk(1, last=True)) == [InvalidSnapshot()] * 2
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
@@ -163,7 +162,7 @@ def test_clone_with_a_piece_missing_is_invalid_and_changes_nothing(machine: Mach
 @pytest.mark.parametrize("announced", [-1, 0, 10, 10**9, 10**40])
 def test_clone_of_another_size_than_announced_is_invalid(machine: Machine, announced: int) -> None:
     operations = clone_of(snapshot_of(source(OTHER)))
-    replies = ask(machine, CloneChunk(1, b"", announced), *operations[1:])
+    replies = ask(machine, CloneChunk(1, total_bytes=announced), *operations[1:])
     assert replies[-1] == InvalidSnapshot()
     assert machine.total("mine").queues == 1
 
@@ -180,7 +179,7 @@ def test_damaged_clone_is_invalid_and_leaves_no_chunk_behind(machine: Machine) -
 
 
 def test_bad_chunk_drops_the_clone_at_once(machine: Machine) -> None:
-    ask(machine, CloneChunk(1, b"", 1000), CloneChunk(1, b"PQR"))
+    ask(machine, CloneChunk(1, total_bytes=1000), CloneChunk(1, b"PQR"))
     assert b"clone" in snapshot_of(machine)
     assert ask(machine, CloneChunk(1, b"this is no snapshot")) == [InvalidSnapshot()]
     assert b"clone" not in snapshot_of(machine)

@@ -7,7 +7,6 @@ import pytest
 from sockpqd.core import (
     Accepted,
     CloneChunk,
-    CloneEnd,
     Done,
     Empty,
     Finished,
@@ -311,9 +310,9 @@ def foreign(next_session: int = 1, cluster_id: bytes = b"another clusters") -> b
 
 def test_clone_is_executed_once(machine: Machine) -> None:
     *begin, end = clone_of(foreign())
-    assert isinstance(end, CloneEnd)
+    assert isinstance(end, CloneChunk)
     assert ask(machine, *begin, asking(1, end))[-1] == Accepted()
-    applied = run(machine, Put("q", 0, b""), *clone_of(foreign(), clone=2)[:-1], asking(1, CloneEnd(2)))
+    applied = run(machine, Put("q", 0, b""), *clone_of(foreign(), clone=2)[:-1], asking(1, CloneChunk(2, last=True)))
     assert applied.replies[-1] == Accepted()
     assert not applied.effects.restored
     assert machine.ready("q") == 1
@@ -322,10 +321,13 @@ def test_clone_is_executed_once(machine: Machine) -> None:
 
 @pytest.mark.parametrize(
     "request_",
-    [asking(1, CloneEnd(2), digest=b"other"), asking(1, CloneEnd(2), session=3), asking(-1, CloneEnd(2))],
+    [
+        asking(1, CloneChunk(2, last=True), digest=b"other"), asking(1, CloneChunk(2, last=True), session=3),
+        asking(-1, CloneChunk(2, last=True)),
+    ],
 )
 def test_data_of_a_refused_clone_are_dropped(machine: Machine, request_: Request) -> None:
-    ask(machine, asking(1, Later(1)), CloneChunk(2, b"", 10**6), CloneChunk(2, foreign()[:100]))
+    ask(machine, asking(1, Later(1)), CloneChunk(2, total_bytes=10**6), CloneChunk(2, foreign()[:100]))
     assert b"clone" in snapshot_of(machine)
     ask(machine, request_)
     assert b"clone" not in snapshot_of(machine)
@@ -333,11 +335,11 @@ def test_data_of_a_refused_clone_are_dropped(machine: Machine, request_: Request
 
 def test_refused_clone_drops_no_other_one(machine: Machine) -> None:
     *begin, end = clone_of(foreign(), clone=2)
-    assert ask(machine, *begin, asking(1, CloneEnd(1), session=3), end)[-1] == Accepted()
+    assert ask(machine, *begin, asking(1, CloneChunk(1, last=True), session=3), end)[-1] == Accepted()
 
 
 def test_clone_that_came_to_nothing_is_answered_again(machine: Machine) -> None:
-    assert twice(machine, asking(1, CloneEnd(5))) == [InvalidSnapshot()] * 2
+    assert twice(machine, asking(1, CloneChunk(5, last=True))) == [InvalidSnapshot()] * 2
 
 
 def test_sessions_survive_a_clone_and_theirs_do_not_come_in(machine: Machine) -> None:

@@ -13,8 +13,6 @@ from sockpqd.core import (
     Mirrored,
     MirrorEntries,
     MirrorFrame,
-    MirrorPart,
-    MirrorSnapshot,
     Operation,
     Promote,
     RaiseLevel,
@@ -72,13 +70,13 @@ class Replica:
         after = self.reached
         starts = range(0, len(frame.data), size)
         for start in starts:
-            data = frame.data[start:start + size]
-            self.log(MirrorPart(after, frame.index, start, data, last=start == starts[-1]))
+            part = MirrorFrame(frame.index, frame.data[start:start + size])
+            self.log(MirrorEntries(after, (part,), start, last=start == starts[-1]))
 
     def install(self, origin: Machine, size: int, chain: bytes = b"hash") -> Iterator[None]:
         """Take in a snapshot of the origin, in chunks of this size; yields between them."""
         data, index = b"".join(origin.export(users=True)), origin.index
-        self.log(MirrorSnapshot(index, chain, len(data)))
+        self.log(MirrorChunk(index, 0, b"", len(data), chain))
         for start in range(0, len(data), size):
             yield
             self.log(MirrorChunk(index, start, data[start:start + size]))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sockpqd.core import (
     AttachSession,
-    CloneEnd,
+    CloneChunk,
     CloseSession,
     Done,
     Get,
@@ -54,7 +54,7 @@ _requested = (
     | _get
     | st.builds(Done, _id)
     | st.builds(Later, _id)
-    | st.builds(CloneEnd, st.integers(1, 2))
+    | st.builds(CloneChunk, st.integers(1, 2), last=st.just(True))
 )
 _request = st.builds(
     Request,

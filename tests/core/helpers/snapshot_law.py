@@ -42,7 +42,7 @@ def before_clone(
 ) -> tuple[Machine, Model, LogEntry]:
     """A machine and a model after `target`, and the upload of the snapshot of another one after `source`.
 
-    Only the CloneEnd is missing. Source and target agree with the model at their ends; on the way only in what is
+    Only its end is missing. Source and target agree with the model at their ends; on the way only in what is
     answered, as the law of the model alone looks at every entry.
     """
     machine, model = Machine(), Model()
@@ -57,4 +57,4 @@ def before_clone(
     snapshot = snapshot_of(other)
     model.known_bytes[snapshot] = other_model
     chunks = [CloneChunk(1, snapshot[start : start + chunk_bytes]) for start in range(0, len(snapshot), chunk_bytes)]
-    return machine, model, LogEntry(0, 0, [CloneChunk(1, b"", len(snapshot)), *chunks])
+    return machine, model, LogEntry(0, 0, [CloneChunk(1, total_bytes=len(snapshot)), *chunks])

@@ -28,7 +28,6 @@ from sockpqd.core import (
     Done,
     Due,
     End,
-    ExpireQueue,
     FairChange,
     Feedback,
     Get,
@@ -177,7 +176,8 @@ _await = st.builds(
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, _numbered, _numbered, pick, pick, _get, _on_running, _on_running,
     _on_running, _change, _many, batch, _delete, _on_place, _on_numbered, _get_number, on_queue,
-    _rarer, drawn(Return), drawn(ExpireQueue), _await, _await,
+    _rarer, drawn(Return), drawn(DeleteQueue, force=True, idle_since_ms=st.sampled_from((0, 50, 100, 200, 1000))),
+    _await, _await,
     often(
         operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
         st.builds(CloseSession, st.just(1), st.just(True), st.just(True)),

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sockpqd.core import (
     CloneChunk,
-    CloneEnd,
     Done,
     Empty,
     Finished,
@@ -180,7 +179,7 @@ def test_clone_equals_reference_model(
     snapshot = snapshot_of(other)
     model.known_bytes[snapshot] = other_model
     chunks = [CloneChunk(1, snapshot[start : start + chunk_bytes]) for start in range(0, len(snapshot), chunk_bytes)]
-    assert_equal_to_model([LogEntry(0, 0, [CloneChunk(1, b"", len(snapshot)), *chunks])], machine, model)
+    assert_equal_to_model([LogEntry(0, 0, [CloneChunk(1, total_bytes=len(snapshot)), *chunks])], machine, model)
     machine = restored(snapshot_of(machine))        # a snapshot in the middle of a clone loses nothing
-    assert_equal_to_model([LogEntry(0, 0, [CloneEnd(1)]), *rest], machine, model)
+    assert_equal_to_model([LogEntry(0, 0, [CloneChunk(1, last=True)]), *rest], machine, model)
     assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)

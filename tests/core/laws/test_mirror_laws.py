@@ -18,8 +18,7 @@ from sockpqd.core import (
     Machine,
     MirrorChunk,
     MirrorEntries,
-    MirrorPart,
-    MirrorSnapshot,
+    MirrorFrame,
     Promote,
     Put,
     RaiseLevel,
@@ -68,8 +67,8 @@ def play_both(log: list[LogEntry], seed: int, machine: Machine, between: Callabl
                 between(replica, random)
         else:
             assert replica.take(*frames[begin + 1:end], after=frames[begin].index) == begin     # one is missing
-            replica.log(MirrorPart(begin, begin + 1, 0, b"begun", last=False))
-            replica.log(MirrorSnapshot(end, b"", 1 << 40), MirrorChunk(end, 0, snapshot_of(origin)[:100]))
+            replica.log(MirrorEntries(begin, (MirrorFrame(begin + 1, b"begun"),), last=False))
+            replica.log(MirrorChunk(end, 0, b"", 1 << 40), MirrorChunk(end, 0, snapshot_of(origin)[:100]))
             between(replica, random)
             replica.take(*taken, after=taken[0].index - 1)
         between(replica, random)
@@ -141,8 +140,8 @@ def test_the_copy_of_a_promoted_replica_equals_it_from_its_first_entry(seed: int
     log = [
         LogEntry(0, 0, [Lead("n1", 1, MEMBERS, REPLICA, 0)]), LogEntry(0, 0, [RaiseLevel(2, MEMBERS)]),
         *[LogEntry(7 * frame.index, frame.index, [MirrorEntries(frame.index - 1, (frame,))]) for frame in frames[:-1]],
-        LogEntry(900, 1, [MirrorPart(119, 120, 0, frames[-1].data[:9], last=False)]),
-        LogEntry(901, 1, [MirrorPart(119, 120, 9, frames[-1].data[9:], last=True)]),
+        LogEntry(900, 1, [MirrorEntries(119, (MirrorFrame(120, frames[-1].data[:9]),), last=False)]),
+        LogEntry(901, 1, [MirrorEntries(119, (MirrorFrame(120, frames[-1].data[9:]),), 9)]),
         LogEntry(10**13, 2, [Promote(1000)]),
         *[LogEntry(10**13 + number, number, [Put("q", 0, b"%d" % number), Get(("q",))]) for number in range(20)],
     ]

@@ -15,7 +15,6 @@ from sockpqd.core import (
     Batch,
     Change,
     CloneChunk,
-    CloneEnd,
     Configure,
     ConfigureQueue,
     Delete,
@@ -200,7 +199,7 @@ def test_a_clone_leaves_no_page_behind() -> None:
     other = Machine(KNOWN_LEVEL)
     other.apply(1, 1000, 0, [Put("q", 0, b"new")] * 3)
     data = b"".join(other.export())
-    machine.apply(2, 1001, 0, [CloneChunk(1, b"", len(data)), CloneChunk(1, data), CloneEnd(1)])
+    machine.apply(2, 1001, 0, [CloneChunk(1, total_bytes=len(data)), CloneChunk(1, data), CloneChunk(1, last=True)])
     assert sum(not space.dropped for space in store.spaces) == 1
     assert machine.total(None).jobs == 3
     assert_counted(machine, store)
@@ -224,27 +223,28 @@ def test_a_clone_goes_to_pages_while_it_arrives(monkeypatch: pytest.MonkeyPatch)
     machine = paged_machine(store)
     data = upload(400)
     for one in (machine, plain):
-        one.apply(1, 1001, 0, [CloneChunk(1, b"", len(data)), *chunks_of(data, 100)])
+        one.apply(1, 1001, 0, [CloneChunk(1, total_bytes=len(data)), *chunks_of(data, 100)])
     held = [space for space in store.spaces if space.by_number]
     assert sorted(len(space.by_number) for space in held)[0] == len(chunks_of(data, 100))
     assert b"".join(chunk for space in held for chunk in space.by_number.values() if chunk in data) == data
     assert sum(len(space.by_number) for space in held) > 180
     assert snapshot_of(machine) == snapshot_of(plain)
     for one in (machine, plain):
-        assert one.apply(2, 1002, 0, [CloneEnd(1)]).replies
+        assert one.apply(2, 1002, 0, [CloneChunk(1, last=True)]).replies
     assert snapshot_of(machine) == snapshot_of(plain)
     assert sum(not space.dropped for space in store.spaces) == 1
     assert_counted(machine, store)
 
 
 @pytest.mark.parametrize("ending", [
-    CloneChunk(2, b"", 10), CloneChunk(1, bytes(100_000)), CloneEnd(1), Lead("n1", 2, ("n1",), b"1" * 16, 0),
+    CloneChunk(2, total_bytes=10), CloneChunk(1, bytes(100_000)), CloneChunk(1, last=True),
+    Lead("n1", 2, ("n1",), b"1" * 16, 0),
 ])
 def test_a_clone_that_is_given_up_leaves_no_page(ending: Operation) -> None:
     store = MemoryStore()
     machine = paged_machine(store)
     data = upload(400)
-    machine.apply(1, 1001, 0, [CloneChunk(1, b"", len(data)), *chunks_of(data, 100)[:-1]])
+    machine.apply(1, 1001, 0, [CloneChunk(1, total_bytes=len(data)), *chunks_of(data, 100)[:-1]])
     assert store.pages
     machine.apply(2, 1002, 0, [ending])
     assert store.pages == 0
@@ -257,11 +257,11 @@ def test_a_restart_in_the_middle_of_a_clone_goes_on_with_pages() -> None:
     data = upload(400)
     chunks = chunks_of(data, 100)
     for one in (machine, plain):
-        one.apply(1, 1001, 0, [CloneChunk(1, b"", len(data)), *chunks[:10]])
+        one.apply(1, 1001, 0, [CloneChunk(1, total_bytes=len(data)), *chunks[:10]])
     restored = restarted(machine, store, (Stage(1, 3, 1),), snapshot_of(machine))
     assert snapshot_of(restored) == snapshot_of(plain)
     for one in (restored, plain):
-        one.apply(2, 1002, 0, [*chunks[10:], CloneEnd(1)])
+        one.apply(2, 1002, 0, [*chunks[10:], CloneChunk(1, last=True)])
     assert snapshot_of(restored) == snapshot_of(plain)
     assert restored.total(None).jobs == 400
     assert sum(not space.dropped for space in store.spaces) == 1
@@ -333,7 +333,9 @@ def test_only_a_node_with_pages_reads_a_snapshot_by_reference() -> None:
     named = b"".join(machine.snapshot(by_reference=True))
     with pytest.raises(SnapshotError, match="names pages"):
         Machine(KNOWN_LEVEL).restore([named])
-    reply = machine.apply(2, 1001, 0, [CloneChunk(1, b"", len(named)), CloneChunk(1, named), CloneEnd(1)]).replies
+    reply = machine.apply(
+        2, 1001, 0, [CloneChunk(1, total_bytes=len(named)), CloneChunk(1, named), CloneChunk(1, last=True)],
+    ).replies
     assert machine.total(None).jobs == 50, reply
 
 

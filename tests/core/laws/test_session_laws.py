@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sockpqd.core import (
     Accepted,
-    CloneEnd,
+    CloneChunk,
     CloseSession,
     Done,
     Empty,
@@ -252,7 +252,7 @@ def test_clone_equals_reference_model(
     source: list[LogEntry], target: list[LogEntry], rest: list[LogEntry], chunk_bytes: int, same_cluster: bool
 ) -> None:
     machine, model, upload = before_clone(source, target, chunk_bytes, same_cluster)
-    end = Request(1, 1000, DIGEST, 0, False, CloneEnd(1))
+    end = Request(1, 1000, DIGEST, 0, False, CloneChunk(1, last=True))
     clone = [upload, LogEntry(0, 0, [end]), LogEntry(0, 0, [end])]
     assert_equal_to_model([*clone, *rest], machine, model)
     assert_equal_to_model(rest, restored(snapshot_of(machine)), model)

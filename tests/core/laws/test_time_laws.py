@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sockpqd.core import (
     Batch,
     Change,
-    CloneEnd,
+    CloneChunk,
     CloseSession,
     DeleteQueue,
     Get,
@@ -71,7 +71,7 @@ def test_clone_equals_reference_model(
     source: list[LogEntry], target: list[LogEntry], rest: list[LogEntry], chunk_bytes: int, same_cluster: bool
 ) -> None:
     machine, model, upload = before_clone(source, target, chunk_bytes, same_cluster)
-    assert_equal_to_model([upload, LogEntry(0, 0, [CloneEnd(1)]), *rest], machine, model)
+    assert_equal_to_model([upload, LogEntry(0, 0, [CloneChunk(1, last=True)]), *rest], machine, model)
     assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
 
 
@@ -81,7 +81,9 @@ def test_a_numbered_job_may_come_from_a_cluster_whose_clock_is_ahead() -> None:
         LogEntry(9000, 0, [PutWith(Put("q", 0, b""), number=True), Get(("q",))]), LogEntry(0, 0, [Later(1)]),
     ]
     machine, model, upload = before_clone(source, [LogEntry(1000, 0, [])], 90, same_cluster=False)
-    assert_equal_to_model([upload, LogEntry(0, 0, [CloneEnd(1)]), LogEntry(0, 0, [Get(("q",))])], machine, model)
+    assert_equal_to_model(
+        [upload, LogEntry(0, 0, [CloneChunk(1, last=True)]), LogEntry(0, 0, [Get(("q",))])], machine, model,
+    )
     (job,) = machine.running()
     assert_equal_to_model([LogEntry(500, 0, [Later(job.id)])], machine, model)
     assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)

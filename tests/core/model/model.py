@@ -27,7 +27,6 @@ from sockpqd.core import (
     Change,
     ChangeMember,
     CloneChunk,
-    CloneEnd,
     CloseSession,
     Configure,
     ConfigureGroup,
@@ -41,7 +40,6 @@ from sockpqd.core import (
     Done,
     Empty,
     End,
-    ExpireQueue,
     Fence,
     Finished,
     Fragment,
@@ -257,8 +255,6 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._close_first(operation) if operation.first else self._close_session(operation)
             case Request():
                 return self._request(operation, bits, applied)
-            case ExpireQueue():
-                return self.on_queue(operation)
             case Return():
                 return self.on_running(operation)
             case Await():
@@ -319,7 +315,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.retry_item(operation)
             case Batch():
                 return self._batch(operation, bits, applied)
-            case CloneEnd():
+            case CloneChunk():
                 return self._clone(operation, applied)
             case BindQueue() | UnbindQueue():
                 return self.on_topic(operation)
@@ -456,7 +452,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                     self.put_item = None
                 else:
                     self.put_item = reply.item if put.new_item else put.item
-            if isinstance(operation, CloneEnd) and self.clone is not None and self.clone[0] == operation.clone:
+            if isinstance(operation, CloneChunk) and self.clone is not None and self.clone[0] == operation.clone:
                 self.clone = None
             return reply or SessionNotFound()
         session.digests[request.number] = request.digest
@@ -509,15 +505,15 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.online = switch.online
         return Accepted()
 
-    def _clone(self, operation: CloneChunk | CloneEnd, applied: ModelApplied) -> Reply:
-        if isinstance(operation, CloneChunk) and operation.total_bytes is not None:
+    def _clone(self, operation: CloneChunk, applied: ModelApplied) -> Reply:
+        if operation.total_bytes is not None:
             self.clone = (operation.clone, operation.total_bytes, b"")
         if self.clone is None or self.clone[0] != operation.clone:
             return InvalidSnapshot()
         clone, total_bytes, received = self.clone
-        if isinstance(operation, CloneChunk):
-            received += operation.data
-            self.clone = None if len(received) > total_bytes else (clone, total_bytes, received)
+        received += operation.data
+        self.clone = None if len(received) > total_bytes else (clone, total_bytes, received)
+        if not operation.last or self.clone is None:
             return Accepted() if self.clone else InvalidSnapshot()
         self.clone = None
         if len(received) != total_bytes or received not in self.known_bytes:

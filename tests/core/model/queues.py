@@ -16,7 +16,6 @@ from sockpqd.core import (
     DeleteQueue,
     EndState,
     Event,
-    ExpireQueue,
     GroupBy,
     JobEnded,
     JobState,
@@ -45,7 +44,7 @@ RESORTED_MAX = 2_000
 
 OnQueue = (
     ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue
-    | Configure | ExpireQueue
+    | Configure
 )
 
 
@@ -276,8 +275,6 @@ class ModelQueues(ModelAwaited):
                 self._use_sched(operation.change, reply)
                 self._follow_rates(QueueSettings(), operation.queue, reply)
                 return reply
-            case ExpireQueue():
-                return self._expire(operation)
             case ConfigureQueue():
                 return self._configure(operation)
             case PauseQueue():
@@ -293,6 +290,8 @@ class ModelQueues(ModelAwaited):
                     self.use(operation.queue)
                     self.end_pause(operation.queue)
                 return Accepted()
+            case DeleteQueue(idle_since_ms=int() as since_ms):
+                return self._expire(operation, since_ms)
             case DeleteQueue():
                 return self._delete_queue(operation)
             case PurgeQueue():
@@ -400,12 +399,12 @@ class ModelQueues(ModelAwaited):
         removed, gone = self.delete_all(queue, PORTION, leave=operation.leave)
         return Accepted() if gone else Removed(removed, True)
 
-    def _expire(self, operation: ExpireQueue) -> Reply:
+    def _expire(self, operation: DeleteQueue, since_ms: int) -> Reply:
         queue = operation.queue
         idle_ms = self.settings_of(queue).idle_ms
-        if idle_ms == 0 or self.used[queue] > operation.since_ms or self.in_state(queue, JobState.RUNNING):
+        if idle_ms == 0 or self.used[queue] > since_ms or self.in_state(queue, JobState.RUNNING):
             return Accepted()
-        if operation.since_ms + idle_ms > self.clock_ms:
+        if since_ms + idle_ms > self.clock_ms:
             return Accepted()
         removed, gone = self.delete_all(queue, PORTION)
         if gone:

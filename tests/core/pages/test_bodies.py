@@ -11,7 +11,6 @@ from sockpqd.core import (
     Batch,
     Change,
     CloneChunk,
-    CloneEnd,
     Done,
     Due,
     End,
@@ -353,7 +352,7 @@ def test_only_a_node_with_pages_reads_names_of_bodies() -> None:
     named = b"".join(machine.snapshot(by_reference=True))
     with pytest.raises(SnapshotError, match="names pages"):
         Machine(KNOWN_LEVEL).restore([named])
-    ask(machine, CloneChunk(1, b"", len(named)), CloneChunk(1, named), CloneEnd(1))
+    ask(machine, CloneChunk(1, total_bytes=len(named)), CloneChunk(1, named), CloneChunk(1, last=True))
     assert seen(machine) == {b"1": 1}
 
 

@@ -8,7 +8,6 @@ from sockpqd.core import (
     Accepted,
     BadSetting,
     CloneChunk,
-    CloneEnd,
     ConfigurePulse,
     DeletePulse,
     Empty,
@@ -248,7 +247,9 @@ def test_a_clone_keeps_the_grants_of_pulses_of_the_same_name(log: Log) -> None:
     data = b"".join(log.machine.export())
     log(Grant("p", 1), after_ms=10_000)
     log(DeletePulse("other"))
-    assert log(CloneChunk(1, b"", len(data)), CloneChunk(1, data), CloneEnd(1), after_ms=500) == Accepted()
+    assert log(
+        CloneChunk(1, total_bytes=len(data)), CloneChunk(1, data), CloneChunk(1, last=True), after_ms=500,
+    ) == Accepted()
     assert list(log.pulse().window) == [(log.now_ms - 500, 1)]
     assert list(log.pulse().tickets) == [3]
     assert list(log.pulse("other").window) == [(log.now_ms, 7)]

@@ -8,7 +8,6 @@ from sockpqd.core import (
     Await,
     Batch,
     CloneChunk,
-    CloneEnd,
     DeleteQueue,
     Done,
     End,
@@ -109,7 +108,7 @@ def test_nothing_of_it_is_state(machine: Machine) -> None:
 
 def test_a_clone_ends_all_waits(machine: Machine) -> None:
     job, snapshot = watched(machine), snapshot_of(machine)
-    applied = run(machine, CloneChunk(1, b"", len(snapshot)), CloneChunk(1, snapshot), CloneEnd(1))
+    applied = run(machine, CloneChunk(1, total_bytes=len(snapshot)), CloneChunk(1, snapshot), CloneChunk(1, last=True))
     assert (applied.effects.outcomes, machine.watched) == ({job: NotFound()}, 0)
 
 

@@ -7,7 +7,6 @@ from sockpqd.core import (
     Batch,
     Change,
     CloneChunk,
-    CloneEnd,
     ConfigureQueue,
     Delete,
     DeleteQueue,
@@ -162,7 +161,7 @@ def test_a_new_leader() -> None:
 def test_clone_tells_that_everything_is_another() -> None:
     machine = listening(lead(), Put("q", 0, b""))
     snapshot = snapshot_of(Machine())
-    told = said(machine, CloneChunk(1, b"", len(snapshot)), CloneChunk(1, snapshot), CloneEnd(1))
+    told = said(machine, CloneChunk(1, total_bytes=len(snapshot)), CloneChunk(1, snapshot), CloneChunk(1, last=True))
     assert told == ["GAP 3 3"]
     assert machine.event_seq == 3           # it is not set back
 
@@ -203,6 +202,6 @@ def test_jobs_of_a_clone_that_wait_again_count_for_the_alarm() -> None:
     ask(source, ConfigureQueue("a", QueueChange(alarm=2), create=True), Put("a", 0, b""), Put("a", 0, b""), Get(("a",)))
     snapshot = snapshot_of(source)
     machine = listening(lead(), Put("q", 0, b""), Get(("q",)))
-    told = said(machine, CloneChunk(1, b"", len(snapshot)), CloneChunk(1, snapshot), CloneEnd(1))
+    told = said(machine, CloneChunk(1, total_bytes=len(snapshot)), CloneChunk(1, snapshot), CloneChunk(1, last=True))
     assert [line.partition(" ")[0] for line in told] == ["GAP", "DEPTH"]
     assert told[-1] == "DEPTH a 2"

@@ -10,7 +10,6 @@ import pytest
 
 from sockpqd.core import (
     CloneChunk,
-    CloneEnd,
     Configure,
     ConfigureQueue,
     End,
@@ -192,9 +191,9 @@ def test_names_that_the_protocol_does_not_allow_are_refused_of_a_client(
     change: Callable[[dict[str, Any]], None],
 ) -> None:
     machine, snapshot = example(), altered(change)
-    ask(machine, CloneChunk(1, b"", len(snapshot)), CloneChunk(1, snapshot))
+    ask(machine, CloneChunk(1, total_bytes=len(snapshot)), CloneChunk(1, snapshot))
     before = machine.fair_levels()
-    assert ask(machine, CloneEnd(1)) == [InvalidSnapshot()]
+    assert ask(machine, CloneChunk(1, last=True)) == [InvalidSnapshot()]
     assert machine.fair_levels() == before
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sockpqd.core import CloneChunk, CloneEnd, Machine, Put
+from sockpqd.core import CloneChunk, Machine, Put
 from sockpqd.core.snapshot.jobs import JobBuilder
 from sockpqd.core.state import State
 from tests.core.helpers.logs import KNOWN_LEVEL, snapshot_of
@@ -41,11 +41,11 @@ def test_an_upload_leaves_nothing_behind(paged: bool) -> None:
     data = b"".join(filled().export())
     machine = paged_machine(MemoryStore()) if paged else Machine(KNOWN_LEVEL)
     states, builders = left()
-    given_up = [CloneChunk(1, b"", len(data)), CloneChunk(1, data[:-1]), CloneEnd(1)]
+    given_up = [CloneChunk(1, total_bytes=len(data)), CloneChunk(1, data[:-1]), CloneChunk(1, last=True)]
     for number, operations in enumerate([given_up, [*given_up[:2], CloneChunk(1, b"?")], given_up], 2):
         machine.apply(number, 1001, 0, operations)
         assert left() == (states, builders)
-    machine.apply(9, 1001, 0, [CloneChunk(1, b"", len(data)), CloneChunk(1, data), CloneEnd(1)])
+    machine.apply(9, 1001, 0, [CloneChunk(1, total_bytes=len(data)), CloneChunk(1, data), CloneChunk(1, last=True)])
     assert machine.total(None).jobs == 20
     assert left() == (states, builders)
 

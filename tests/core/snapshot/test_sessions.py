@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sockpqd.core import (
     Accepted,
     AttachSession,
-    CloneEnd,
+    CloneChunk,
     CloseSession,
     Done,
     Empty,
@@ -232,5 +232,5 @@ def test_random_frames_are_refused_or_make_a_sound_machine(data: st.DataObject) 
     assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
     for _ in play(machine, random_session_log(1, 30)):
         pass
-    requests = [Request(2, number, D1, 0, False, CloneEnd(1)) for number in (1, 66, 67, 130)]
+    requests = [Request(2, number, D1, 0, False, CloneChunk(1, last=True)) for number in (1, 66, 67, 130)]
     ask(machine, *requests, CloseSession(2, True), *[Get(None)] * 10, now_ms=2**63)

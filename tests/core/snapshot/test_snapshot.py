@@ -46,7 +46,7 @@ def small() -> bytes:
     run(machine, lead(), now_ms=1_700_000_000_000)
     ask(machine, OpenSession(5, 60_000), Request(1, 3, b"digest", 0, False, Done(9)))
     ask(machine, Put("q", 1, b"a", "x"), Put("q", -1, b"b"), Put("p", 0, b"c", None, True), Get(("q",), 500, session=1))
-    ask(machine, CloneChunk(3, b"", 1000), CloneChunk(3, MAGIC), CloneChunk(3, b"\0\0\0\1"))
+    ask(machine, CloneChunk(3, total_bytes=1000), CloneChunk(3, MAGIC), CloneChunk(3, b"\0\0\0\1"))
     return snapshot_of(machine)
 
 
@@ -136,7 +136,7 @@ def test_replaced_state_is_freed_without_the_garbage_collector(small: bytes, mac
     gc.disable()        # it never sees the jobs, so a cycle through them would stay for ever
     try:
         ask(machine, *[Put("q", 0, Data(b"%d" % number), "x") for number in range(1000)], *[Get(("q",), 50)] * 3)
-        ask(machine, CloneChunk(1, b"", len(small)), CloneChunk(1, small[:200]))
+        ask(machine, CloneChunk(1, total_bytes=len(small)), CloneChunk(1, small[:200]))
         machine.restore([small])
         assert len(freed) == 1000
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sockpqd.core import ExpireQueue
+from sockpqd.core import DeleteQueue
 from sockpqd.gateway.limits import IDLE_DELETIONS_MAX
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
@@ -42,7 +42,7 @@ def test_a_queue_that_is_used_while_it_is_due_stays() -> None:
         for _ in range(QUEUES):
             gateway.cluster.commit()
             await gateway.settle()
-        deleted = len(gateway.cluster.operations(ExpireQueue))
+        deleted = len(gateway.cluster.operations(DeleteQueue))
         assert deleted == IDLE_DELETIONS_MAX
         assert len(gateway.cluster.machine.expiring) == QUEUES - deleted
     with_gateway(test, automatic=False)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from sockpqd.core import (
     CloneChunk,
-    CloneEnd,
+    DeleteQueue,
     Done,
     Due,
-    ExpireQueue,
     Get,
     Handed,
     HandedMany,
@@ -123,7 +122,7 @@ class Client:
                 return [PutWith(put, Due(rng.choice(SLEEPS_MS)))]
             return [put]
         if self.passing and rng.random() < LOOKED:
-            return [ExpireQueue(PASSING, max(0, self.clock_ms - rng.choice(UNUSED_MS)))]
+            return [DeleteQueue(PASSING, force=True, idle_since_ms=max(0, self.clock_ms - rng.choice(UNUSED_MS)))]
         if self._world.plan.extended and rng.random() < self._world.plan.extended:
             return [self._wishes.draw()]
         draw = rng.random()
@@ -198,8 +197,8 @@ class Client:
                 world.trace.seen["clones"] += 1
                 number, half = self._rng.getrandbits(32), len(data) // 2
                 return [
-                    CloneChunk(number, b"", len(data)), CloneChunk(number, data[:half]),
+                    CloneChunk(number, total_bytes=len(data)), CloneChunk(number, data[:half]),
                     CloneChunk(number, data[half:]),
-                    CloneEnd(number),
+                    CloneChunk(number, last=True),
                 ]
         return []

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from sockpqd.core import (
     Accepted,
+    DeleteQueue,
     Due,
     End,
-    ExpireQueue,
     Finished,
     How,
     PutWith,
@@ -93,12 +93,16 @@ def leave_out_a_copy(patch: pytest.MonkeyPatch) -> None:
 
 def delete_a_queue_in_use(patch: pytest.MonkeyPatch) -> None:
     """Delete a queue when a node reports it as idle, even if it was used since."""
-    def expire(state: State, operation: ExpireQueue, seed: int) -> Reply:
+    real = TABLE[DeleteQueue]
+
+    def expire(state: State, operation: DeleteQueue, seed: int) -> Reply:
+        if operation.idle_since_ms is None:
+            return real(state, operation, seed)
         if operation.queue in state.queues.expiring:
             remove_queue(state, operation.queue, limits.PORTION_MAX)
             state.events.tell("IDLE", operation.queue)
         return Accepted()
-    patch.setitem(TABLE, ExpireQueue, expire)
+    patch.setitem(TABLE, DeleteQueue, expire)
 
 
 def sleep_on(patch: pytest.MonkeyPatch) -> None:

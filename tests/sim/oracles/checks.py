@@ -29,8 +29,6 @@ from sockpqd.core import (
     MemberChange,
     MirrorChunk,
     MirrorEntries,
-    MirrorPart,
-    MirrorSnapshot,
     Operation,
     RaiseLevel,
     Reply,
@@ -51,7 +49,7 @@ from tests.sim.world.trace import Trace, Violation
 
 # Proposed by the leader itself, not by a client or an operator, and without an answer for these.
 LEADERS_OWN = (
-    Lead, Resume, Tick, RaiseLevel, Fragment, MirrorEntries, MirrorPart, MirrorSnapshot, MirrorChunk,
+    Lead, Resume, Tick, RaiseLevel, Fragment, MirrorEntries, MirrorChunk,
 )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sockpqd.cluster.api import Checkpoint, FeedRefusal, Frame
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.feed.log_feed import LogFeed
-from sockpqd.core import MirrorChunk, Mirrored, MirrorSnapshot, PageLost, Reply
+from sockpqd.core import MirrorChunk, Mirrored, PageLost, Reply
 from tests.sim.world.node import SimNode
 from tests.sim.world.trace import Violation
 
@@ -138,7 +138,7 @@ class Line:
         def begin() -> None:
             if number == self._number and head.driver is driver and driver.mirroring.active:
                 driver.mirroring.propose(
-                    MirrorSnapshot(index, chain, len(data)), lambda reply: next_chunk(0, reply))
+                    MirrorChunk(index, 0, b"", len(data), chain), lambda reply: next_chunk(0, reply))
                 head.wake(self._regions.events.now)
         self._back(begin)
 

@@ -23,8 +23,6 @@ from sockpqd.core import (
     MirrorChunk,
     Mirrored,
     MirrorEntries,
-    MirrorPart,
-    MirrorSnapshot,
     Operation,
     Promote,
     ReplicaRefused,
@@ -127,17 +125,17 @@ class ReplicaModel(Reference):
         self.arriving = (0, 0, 0)           # the index of a snapshot, its size, and the bytes that have come
 
     def _execute(self, operation: Operation, bits: int, applied: ModelApplied) -> Reply:
-        if self.promoted and isinstance(operation, MirrorEntries | MirrorPart | MirrorSnapshot | MirrorChunk):
+        if self.promoted and isinstance(operation, MirrorEntries | MirrorChunk):
             return ReplicaRefused("promoted")
         match operation:
+            case MirrorEntries() if operation.offset or not operation.last:
+                self._take_part(operation)
             case MirrorEntries():
                 if operation.after <= self.mirrored:
                     self.mirrored = max([self.mirrored, *[frame.index for frame in operation.frames]])
-            case MirrorPart():
-                self._take_part(operation)
-            case MirrorSnapshot():
+            case MirrorChunk(total_bytes=int() as total_bytes):
                 known = operation.index > self.mirrored
-                self.arriving = (operation.index, operation.total_bytes, 0) if known else (0, 0, 0)
+                self.arriving = (operation.index, total_bytes, 0) if known else (0, 0, 0)
             case MirrorChunk():
                 index, total_bytes, received = self.arriving
                 if (index, received) == (operation.index, operation.offset):
@@ -151,15 +149,17 @@ class ReplicaModel(Reference):
                 return super()._execute(operation, bits, applied)
         return Mirrored(self.mirrored)
 
-    def _take_part(self, operation: MirrorPart) -> None:
-        begun, self.part = self.part, (0, 0)
-        if operation.offset and begun != (operation.index, operation.offset):
+    def _take_part(self, operation: MirrorEntries) -> None:
+        (frame,) = operation.frames
+        if not operation.after <= self.mirrored < frame.index:
             return
-        if operation.after <= self.mirrored < operation.index:
-            if operation.last:
-                self.mirrored = operation.index
-            else:
-                self.part = (operation.index, operation.offset + len(operation.data))
+        begun, self.part = self.part, (0, 0)
+        if operation.offset and begun != (frame.index, operation.offset):
+            return
+        if operation.last:
+            self.mirrored = frame.index
+        else:
+            self.part = (frame.index, operation.offset + len(frame.data))
 
 
 class Regions:

@@ -250,7 +250,5 @@ class DeleteGroup(Logged, tag=103, frozen=True):
     group: str
 
 
-OnQueues = (
-    ConfigureQueue | DeleteQueue | PurgeQueue | MoveJobs | PauseQueue | Configure
-)
+OnQueues = ConfigureQueue | DeleteQueue | PurgeQueue | MoveJobs | PauseQueue | Configure
 OnGroups = ConfigureGroup | DeleteGroup

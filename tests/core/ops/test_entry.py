@@ -99,12 +99,12 @@ def test_fields_that_a_newer_version_adds_are_refused() -> None:
     assert {kind.cls for kind in kinds} >= {*Operation.__args__, Selector, QueueChange, Due}
     assert [kind.cls for kind in kinds if not (kind.forbid_unknown_fields and kind.array_like)] == []
     with pytest.raises(msgspec.ValidationError, match="at most length"):
-        decode_entry(entry_of([12, "a", 4, "new"]))
+        decode_entry(entry_of([11, "a", 1, 4, "h:1", "h:2", "new"]))
 
 
 @pytest.mark.parametrize("form", [
-    [22, "a"], [20, "a"], [20, "a", "put", "key"], [21, 1], [15, 1, 1, 1],
-    [11, "a"], [12, "a", "4"], [14, 1], [13, None, 1], [15, "a", 1], [16, 1], [18, None], [],
+    [22, "a"], [20, "a"], [20, "a", ["put", "key"]], [21, 1], [15, 1, 1, 1],
+    [11, "a"], [11, "a", 3], [11, "a", 1, "4"], [14, 1], [11, None, 2, 1], [15, "a", 1], [16, 1], [18, None], [],
     [19, 1, 2, b"d", 0, False, [5, 1]],
     [19, 1, 2, b"d", 0, False, [19, 1, 2, b"d", 0, False, [3, 7]]],
     [19, 1, 2, "d", 0, False, [3, 7]],

@@ -48,14 +48,16 @@ from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.trace import Trace, Violation
 
 # Proposed by the leader itself, not by a client or an operator, and without an answer for these.
-LEADERS_OWN = (
-    Lead, Resume, Tick, RaiseLevel, Fragment, MirrorEntries, MirrorChunk,
-)
+LEADERS_OWN = (Lead, Resume, Tick, RaiseLevel, MirrorEntries, MirrorChunk)
 
 
 def _is_leaders_own(operation: Operation) -> bool:
-    promotes = isinstance(operation, ChangeMember) and operation.change is MemberChange.PROMOTE
-    return promotes or isinstance(operation, LEADERS_OWN)
+    match operation:
+        case Fragment():
+            return not operation.last
+        case ChangeMember():
+            return operation.change is MemberChange.PROMOTE
+    return isinstance(operation, LEADERS_OWN)
 
 
 class Past(NamedTuple):

@@ -10,7 +10,7 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields, force_setattr
 
 from sockpqd.core import Batch, Done, End, How, Put, Request, decode_entry, encode_entry, encode_operation
-from sockpqd.core.handlers.dispatch import level_of
+from sockpqd.core.handlers.dispatch import LEVELS, level_of
 from sockpqd.core.levels import FEATURE_LEVEL, FIELD_LEVELS, FIRST_LEVEL
 from sockpqd.core.ops import entry
 from sockpqd.core.ops.entry import Operation
@@ -31,7 +31,7 @@ def next_release(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_field_with_a_level_is_seen(kind: type[Any], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FIELD_LEVELS, (kind.__name__, name), NEXT)
     operation = next(forms(kind))
-    assert level_of(operation) == FIRST_LEVEL
+    assert level_of(operation) == LEVELS.get(kind, FIRST_LEVEL)
     force_setattr(operation, name, object())
     assert level_of(operation) == NEXT
 

@@ -15,7 +15,7 @@ SMALL_JOB_BYTES = 100           # of a snapshot
 
 
 def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
-    """Add the next bytes of the snapshot; the last ones replace the jobs by those of the snapshot."""
+    """Add the next bytes of the snapshot; the last ones replace the jobs of this cluster."""
     if operation.total_bytes is not None:
         state.drop_clone()
         state.clone = PendingClone(operation.clone, operation.total_bytes, state.pager)

@@ -71,7 +71,7 @@ class ModelEnd(ModelSpread):
             case End():
                 return self._end(job, operation)
             case Return():
-                self.undo(job)
+                self.undo(job, self.clock_ms)
             case Touch():
                 return self._touch(job, operation)
         return Accepted()
@@ -153,7 +153,7 @@ class ModelEnd(ModelSpread):
         backoff_ms = 0 if says_when else self.backoff_ms(number, job.attempts, job.queue)
         self.come_back(job, later.when, later.first, backoff_ms)
 
-    def undo(self, job: ModelJob) -> None:
+    def undo(self, job: ModelJob, clock_ms: int) -> None:
         if self.cancelling(job.item):
             self.stop(job, charged=False)
             self.cancel_job(job)
@@ -161,7 +161,7 @@ class ModelEnd(ModelSpread):
         job.attempts -= 1
         job.went_through(reserves=-1)
         job.hand_outs = job.hand_outs[:-1]
-        if job.at_ms is not None and job.at_ms > self.clock_ms:
+        if job.at_ms is not None and job.at_ms > clock_ms:
             self.become_delayed(job, job.at_ms, charged=False)
             return
         fade_ms = job.fade_ms

@@ -220,48 +220,42 @@ class Pool:
     # taking jobs
 
     async def _take_loop(self) -> None:
-        await self._set_up_queues()
+        while not self._stopping:           # no job is taken before a server has answered to this
+            if await self._asked(set_up(self.client, self._app, self.queues), "the queues cannot be set up"):
+                break
         while not self._stopping:
             count = 0 if self._paused else self._to_ask()
             if not count:
                 await self._wait(None)
                 continue
-            taking = asyncio.create_task(self._take(count))
-            self._interruptible = taking
-            try:
-                for job in await taking:
-                    self._arrived(job)
-            except asyncio.CancelledError:
-                if not taking.cancelled():
-                    raise
-            except ForeignCluster as error:
-                self._leave(error)
-            except SockpqError as error:
-                LOG.warning("cannot take jobs: %s", error, extra={"fields": {"queues": self.queues}})
-                await self._sleep(PAUSE_S)
-            finally:
-                self._interruptible = None
+            await self._asked(self._take_some(count), "cannot take jobs")
             self._dispatch()
             self._scale()
 
-    async def _set_up_queues(self) -> None:
-        """Configure the queues, before the first job is taken; retries until a server has answered."""
-        while not self._stopping:
-            making = asyncio.create_task(set_up(self.client, self._app, self.queues))
-            self._interruptible = making
-            try:
-                await making
-                return
-            except asyncio.CancelledError:
-                if not making.cancelled():
-                    raise
-            except ForeignCluster as error:
-                self._leave(error)
-            except SockpqError as error:
-                LOG.warning("the queues cannot be set up: %s", error, extra={"fields": {"queues": self.queues}})
-                await self._sleep(PAUSE_S)
-            finally:
-                self._interruptible = None
+    async def _asked(self, asking: Coroutine[Any, Any, None], complaint: str) -> bool:
+        """Ask the servers for something until that is interrupted; returns whether they did it.
+
+        An error is logged with this `complaint`, and followed by a pause.
+        """
+        task = self._interruptible = asyncio.create_task(asking)
+        try:
+            await task
+            return True
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+        except ForeignCluster as error:
+            self._leave(error)
+        except SockpqError as error:
+            LOG.warning("%s: %s", complaint, error, extra={"fields": {"queues": self.queues}})
+            await self._sleep(PAUSE_S)
+        finally:
+            self._interruptible = None
+        return False
+
+    async def _take_some(self, count: int) -> None:
+        for job in await self._take(count):
+            self._arrived(job)
 
     async def _take(self, count: int) -> list[Handed]:
         """Request the next jobs, with the DONEs of finished ones in the same request; return the jobs."""

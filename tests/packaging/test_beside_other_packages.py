@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from devcluster.ports import free_ports
-from tests.packaging.test_dist import INTEGRATIONS, backend, built, empty_environment, install, run
+from tests.packaging.distributions import INTEGRATIONS, empty_environment, install, run
 from tests.waiting import until
-
-__all__ = ["backend", "built"]
 
 PATIENCE_S = 120.0
 OURS = {"sockpqd", "sockpq", "sockpq_kombu.pth"} | {f"sockpq_{path.name}" for path in INTEGRATIONS}

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tarfile
-import tomllib
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.packaging.distributions import INTEGRATIONS, PIP, ROOT, build, empty_environment, install, run
+
 PROGRAMS = "sockpqd", "pqctl", "sockpq-beanstalkd"
-PATIENCE_S = 280
-INTEGRATIONS = sorted((ROOT / "integrations").iterdir())
-SOURCES = ROOT / "client", *INTEGRATIONS, ROOT
-PIP = sys.executable, "-m", "pip", "--disable-pip-version-check"
-QUICKLY = "-q", "--no-compile"
 
 PROGRAM = """
 import sockpq, sockpq.aio
@@ -32,52 +24,10 @@ assert files("sockpq").joinpath("py.typed").is_file()
 """
 
 
-def run(*command: str | Path, folder: Path, **environment: str) -> str:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "SOCKP"))}
-    done = subprocess.run(command, cwd=folder, env={**clean, **environment}, text=True, capture_output=True,
-                          timeout=PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install what building the sources needs: once, where builds in isolation would do it for each."""
-    folder = tmp_path_factory.mktemp("backend")
-    needs = {need for source in SOURCES for need in tomllib.loads(
-        (source / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]}
-    run(*PIP, "install", *QUICKLY, "--target", folder, *needs, folder=folder)
-    return folder
-
-
-def build(root: Path, backend: Path, folder: Path) -> Path:
-    """Make wheels and sources of what lies below `root`, as `make dist` does."""
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda source: run(
-            sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, root / source.relative_to(ROOT),
-            folder=folder, PYTHONPATH=str(backend),
-        ), SOURCES))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def built(backend: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(ROOT, backend, tmp_path_factory.mktemp("dist"))
-
-
 @pytest.fixture(scope="module")
 def version(built: Path) -> str:
     (wheel,) = built.glob("sockpqd-*.whl")
     return wheel.name.split("-")[1]
-
-
-def empty_environment(folder: Path) -> Path:
-    run(sys.executable, "-m", "venv", "--without-pip", folder / "env", folder=folder)
-    return folder / "env" / "bin"
-
-
-def install(bin_: Path, *arguments: str | Path, folder: Path) -> None:
-    run(*PIP, "--python", bin_ / "python", "install", *QUICKLY, "--pre", *arguments, folder=folder)
 
 
 def test_server_and_client_have_one_version_and_integrations_their_own(version: str, built: Path) -> None:

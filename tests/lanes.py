@@ -35,7 +35,7 @@ LANES = {
     "cpu": "not processes", "waiting": "processes and not chaos and not programs", "chaos": "processes and chaos",
     "programs": "processes and programs",
 }
-FAST_JOBS = "4"         # of pytest-xdist: on two cores, as some tests wait for time limits of clients
+FAST_JOBS = "3"         # of pytest-xdist: on two cores, as some tests wait for time limits of clients
 CPU_JOBS = "2"          # of the lane that computes: half of its time it waits for such limits as well
 YIELDING = frozenset({"cpu"})   # lanes of `all` that the others precede: no node of theirs is late for it
 YIELDING_NICE = 5       # a third of the weight of others: its own tests are not held up for long

@@ -36,9 +36,12 @@ def clusters() -> Iterator[Pair]:
         yield pair
 
 
-@pytest.fixture(params=[ThreadClient, LoopClient], ids=["threads", "asyncio"])
+@pytest.fixture(params=[ThreadClient, pytest.param(LoopClient, marks=pytest.mark.long)], ids=["threads", "asyncio"])
 def make_client(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
-    """Makes clients of one kind, and closes them at the end."""
+    """Makes clients of one kind, and closes them at the end.
+
+    Both are made from one source (client/tools/faces.py), so the quick tests look at one of them.
+    """
     with ExitStack() as stack:
         def make(*arguments: Any, **settings: Any) -> Any:
             client = request.param(*arguments, **settings)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import ssl
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ import trustme
 from sockpq import Client
 
 from tests.deploy.installed import SECRET
-from tests.deploy.machine import Machine
+from tests.deploy.service import Service, install_program
 from tests.waiting import PATIENCE_S, until
 
 if TYPE_CHECKING:
@@ -26,33 +24,23 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1500)
 
-ROOT = Path(__file__).parents[2]
-UNIT = "sockpq-http"
 NAME = "jobs.example.com"
 PORT = 8443
-BUILD_S = 1200
-PROGRAM = """#!/usr/bin/python3
-import sys
-sys.path.insert(0, "/opt/sockpq-http/lib")
-from sockpq_http.main import main
-main()
-"""
 
 
-class Api:
-    """The inventory of one host with the program, and what is seen of it."""
+class Api(Service):
+    """sockpq-http on one host, with a certificate, and its clients."""
 
     def __init__(self, cluster: Installed, folder: Path) -> None:
-        self._cluster = cluster
+        super().__init__(cluster, "sockpq-http")
         self._folder = folder
-        self.host = cluster.names[0]
-        self.url = f"https://{cluster.machines[self.host].address}:{PORT}"
+        self.url = f"https://{self.machine.address}:{PORT}"
         self.trust = self.renew()
 
     def renew(self) -> ssl.SSLContext:
         """Write a certificate of a new authority on the control node; returns the context of clients that trust it."""
         authority = trustme.CA()
-        issued = authority.issue_cert(self._cluster.machines[self.host].address, NAME)
+        issued = authority.issue_cert(self.machine.address, NAME)
         issued.cert_chain_pems[0].write_to_path(self._folder / "cert.pem")
         issued.private_key_pem.write_to_path(self._folder / "key.pem")
         self.trust = ssl.create_default_context()
@@ -61,53 +49,28 @@ class Api:
 
     def apply(self, **more: Any) -> int:
         """Run http.yml; returns how many tasks changed something."""
-        import yaml  # comes with Ansible
-
-        variables = {
-            "sockpq_http_servers": self._cluster.servers(), "sockpq_http_ca": str(self._cluster.secrets / "ca.crt"),
+        return self.play("http", "sockpq_http", {
+            "sockpq_http_servers": self.cluster.servers(), "sockpq_http_ca": str(self.cluster.secrets / "ca.crt"),
             "sockpq_http_listen": f"0.0.0.0:{PORT}", "sockpq_http_hosts": [NAME],
             "sockpq_http_certificate": str(self._folder / "cert.pem"), "sockpq_http_key": str(self._folder / "key.pem"),
             "sockpq_http_options": ["--drain", "1"],
-        }
-        path = self._cluster.inventory / "http.yml"
-        path.write_text(yaml.safe_dump({"sockpq_http": {"hosts": {self.host: {}}, "vars": {**variables, **more}}}))
-        return self._cluster.playbook("http.yml").changed
+            **more,
+        })
 
     def web(self, **options: Any) -> httpx.Client:
         """Return an HTTP client as the user of the tests."""
         defaults = {"auth": ("worker", SECRET), "verify": self.trust, "timeout": PATIENCE_S, "trust_env": False}
         return httpx.Client(base_url=self.url, **{**defaults, **options})
 
-    def show(self, name: str) -> str:
-        """A property of the unit."""
-        return self.say(f"systemctl show {UNIT} --property {name} --value").strip()
-
-    def say(self, command: str) -> str:
-        """Run a command on the host."""
-        return self._cluster.ssh(self.host, command, check=False)
-
-
-def install_program(machine: Machine) -> None:
-    """Install the program in /opt/sockpq-http, as for a deployment."""
-    folder = machine.root / "opt/sockpq-http"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder / "lib",
-         ROOT / "client", ROOT / "integrations/http"], check=True, timeout=BUILD_S,
-    )
-    (folder / "bin").mkdir()
-    (folder / "bin/sockpq-http").write_text(PROGRAM)
-    (folder / "bin/sockpq-http").chmod(0o755)
-
 
 @pytest.fixture(scope="module")
 def api(cluster: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     made = Api(cluster, tmp_path_factory.mktemp("http"))
-    machine = cluster.machines[made.host]
-    install_program(machine)
+    install_program(made.machine, "http")
     assert made.apply() > 0
     yield made
-    made.say(f"systemctl disable --now {UNIT}")
-    shutil.rmtree(machine.root / "opt/sockpq-http")
+    made.say(f"systemctl disable --now {made.unit}")
+    shutil.rmtree(made.machine.root / "opt/sockpq-http")
 
 
 def test_the_role_makes_an_instance_and_a_second_run_changes_nothing(api: Api) -> None:
@@ -189,7 +152,7 @@ def test_a_restart_drains_and_loses_nothing(api: Api, cluster: Installed) -> Non
         ended.set()
         worker.join(PATIENCE_S)
     assert not failed
-    assert "Result=success" in api.say(f"systemctl show {UNIT}")
+    assert "Result=success" in api.say(f"systemctl show {api.unit}")
     with Client(cluster.servers(), **cluster.options) as client:
         texts: list[str] = []
         while jobs := client.get_many(1000, "drained", expire=3600):

@@ -5,11 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import ssl
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -19,34 +15,22 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from tests.deploy.installed import SHOP_SECRET, SQS_SECRET
+from tests.deploy.service import WAIT_S, Service, install_program
 
 if TYPE_CHECKING:
     from tests.deploy.installed import Installed
 
 pytestmark = pytest.mark.timeout(1500)
 
-ROOT = Path(__file__).parents[2]
-UNIT = "sockpq-sqs"
 ACCOUNT = "111122223333"
 PORT = 9324
-WAIT_S = 60.0
-INSTALL_S = 900
-
-PROGRAM = """#!/usr/bin/python3
-import sys
-sys.path.insert(0, "/opt/sockpq-sqs/lib")
-from sockpq_sqs.main import main
-sys.exit(main())
-"""
 
 
-class FrontEnd:
-    """The inventory of one host with sockpq-sqs, and what is seen of it."""
+class FrontEnd(Service):
+    """sockpq-sqs on one host, with a certificate, and its clients."""
 
     def __init__(self, cluster: Installed) -> None:
-        self._cluster = cluster
-        self.host = cluster.names[0]
-        self.machine = cluster.machines[self.host]
+        super().__init__(cluster, "sockpq-sqs")
         self._authority = trustme.CA()
         self.ca = cluster.folder / "sqs-ca.crt"
         self._authority.cert_pem.write_to_path(self.ca)
@@ -54,20 +38,14 @@ class FrontEnd:
 
     def install(self) -> None:
         """Put program and certificate where the role expects them, as a deployment does."""
-        folder = self.machine.root / "opt/sockpq-sqs"
-        subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target",
-             folder / "lib", ROOT / "client", ROOT / "integrations/sqs"], check=True, timeout=INSTALL_S)
-        (folder / "bin").mkdir()
-        (folder / "bin/sockpq-sqs").write_text(PROGRAM)
-        (folder / "bin/sockpq-sqs").chmod(0o755)
-        shutil.copy(self._cluster.secrets / "ca.crt", folder / "ca.crt")
+        folder = install_program(self.machine, "sqs")
+        shutil.copy(self.cluster.secrets / "ca.crt", folder / "ca.crt")
         self.say("chmod -R go+rX /opt/sockpq-sqs")
 
     def issue(self) -> dict[str, str]:
         """Make a certificate for the host; returns where it and its key are on this machine."""
         issued = self._authority.issue_cert(self.machine.address)
-        cert, key = self._cluster.folder / "sqs.crt", self._cluster.folder / "sqs.key"
+        cert, key = self.cluster.folder / "sqs.crt", self.cluster.folder / "sqs.key"
         cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
         key.touch(0o600)
         key.write_bytes(issued.private_key_pem.bytes())
@@ -86,10 +64,8 @@ class FrontEnd:
 
     def apply(self, secret: str = SHOP_SECRET, **more: Any) -> int:
         """Run sqs.yml; returns how many tasks changed something. `secret`: of the user."""
-        import yaml  # comes with Ansible
-
-        variables = {
-            "sockpq_sqs_servers": self._cluster.servers().split(","),
+        return self.play("sqs", "sockpq_sqs", {
+            "sockpq_sqs_servers": self.cluster.servers().split(","),
             "sockpq_sqs_listen": f"{self.machine.address}:{PORT}",
             "sockpq_sqs_cluster": {"ca": "/opt/sockpq-sqs/ca.crt", "user": "sqs"},
             "sockpq_sqs_cluster_secret": SQS_SECRET,
@@ -100,10 +76,7 @@ class FrontEnd:
             "sockpq_sqs_certificate": self._certificate["cert"], "sockpq_sqs_key": self._certificate["key"],
             "sockpq_sqs_options": {"once": True, "accounts": {ACCOUNT: "shop.", "000000000000": ""}},
             **more,
-        }
-        path = self._cluster.inventory / "sqs.yml"
-        path.write_text(yaml.safe_dump({"sockpq_sqs": {"hosts": {self.host: {}}, "vars": variables}}))
-        return self._cluster.playbook("sqs.yml").changed
+        })
 
     def client(self, secret: str = SHOP_SECRET, user: str = "shop") -> Any:
         """Return an SDK's client, which checks the certificate."""
@@ -112,25 +85,6 @@ class FrontEnd:
             aws_access_key_id=user, aws_secret_access_key=secret,
             config=Config(retries={"mode": "standard", "total_max_attempts": 30}, read_timeout=60, connect_timeout=5))
 
-    def show(self, name: str) -> str:
-        """Return a property of the unit."""
-        return self.say(f"systemctl show {UNIT} --property {name} --value").strip()
-
-    def log(self) -> str:
-        """Return what the program has printed."""
-        return self.say(f"journalctl -u {UNIT} --no-pager -o cat")
-
-    def say(self, command: str) -> str:
-        """Run a command on the host."""
-        return self._cluster.ssh(self.host, command, check=False)
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for it; fails with the log."""
-        end = time.monotonic() + WAIT_S
-        while not condition():
-            assert time.monotonic() < end, self.log()[-3000:] + self.say(f"systemctl status {UNIT} --no-pager")
-            time.sleep(0.2)
-
 
 @pytest.fixture(scope="module")
 def front(cluster: Installed) -> Iterator[FrontEnd]:
@@ -138,7 +92,7 @@ def front(cluster: Installed) -> Iterator[FrontEnd]:
     made.install()
     assert made.apply() > 0
     yield made
-    made.say(f"systemctl disable --now {UNIT}")
+    made.say(f"systemctl disable --now {made.unit}")
 
 
 def test_the_role_makes_a_service_for_sdks_and_a_second_run_changes_nothing(front: FrontEnd) -> None:
@@ -185,13 +139,13 @@ def test_a_new_certificate_is_used_without_a_restart(front: FrontEnd) -> None:
 
 def test_a_program_that_is_killed_comes_back(front: FrontEnd) -> None:
     pid = front.show("MainPID")
-    front.say(f"systemctl kill --kill-who=main -s KILL {UNIT}")
+    front.say(f"systemctl kill --kill-who=main -s KILL {front.unit}")
     assert front.client().list_queues()["ResponseMetadata"]["HTTPStatusCode"] == 200
     assert front.show("MainPID") not in ("0", pid)
 
 
 def test_it_stops_in_order(front: FrontEnd) -> None:
-    front.say(f"systemctl stop {UNIT}")
+    front.say(f"systemctl stop {front.unit}")
     assert (front.show("ActiveState"), front.show("Result")) == ("inactive", "success")
     assert front.apply() > 0
     front.until(lambda: _code(front.client) == "")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +11,13 @@ import pytest
 from sockpq import Client
 
 from tests.deploy.machine import Machine
+from tests.deploy.service import ROOT, Service
 
 if TYPE_CHECKING:
     from tests.deploy.installed import Installed
 
 pytestmark = pytest.mark.timeout(1500)
 
-ROOT = Path(__file__).parents[2]
-UNIT = "pqworker@mail"
-WAIT_S = 60.0
 
 PROGRAM = """#!/usr/bin/python3
 import sys
@@ -42,12 +39,11 @@ def send(number, seconds=0):
 """
 
 
-class Workers:
-    """The inventory of one host with workers, and the state of these."""
+class Workers(Service):
+    """Workers on one host."""
 
     def __init__(self, cluster: Installed) -> None:
-        self._cluster = cluster
-        self.host = cluster.names[0]
+        super().__init__(cluster, "pqworker@mail")
         self.instance: dict[str, Any] = {
             "name": "mail",
             "options": {
@@ -58,19 +54,10 @@ class Workers:
 
     def apply(self, **more: Any) -> int:
         """Run workers.yml; returns how many tasks changed something."""
-        import yaml  # comes with Ansible
-
-        variables = {
+        return self.play("workers", "pqworker", {
             "pqworker_instances": [{**self.instance, **more}],
             "pqworker_environment": {"GREETING": 'hello 100% "you"'},
-        }
-        path = self._cluster.inventory / "workers.yml"
-        path.write_text(yaml.safe_dump({"pqworker": {"hosts": {self.host: {}}, "vars": variables}}))
-        return self._cluster.playbook("workers.yml").changed
-
-    def show(self, name: str) -> str:
-        """A property of the unit."""
-        return self.say(f"systemctl show {UNIT} --property {name} --value").strip()
+        })
 
     def children(self) -> set[str]:
         """The processes that the worker has started."""
@@ -80,21 +67,6 @@ class Workers:
     def processes(self) -> set[str]:
         """All processes of its user."""
         return set(self.say("find /proc -maxdepth 1 -user pqworker -printf %f\\\\n").split())
-
-    def log(self) -> str:
-        """Return what the worker and its tasks have printed."""
-        return self.say(f"journalctl -u {UNIT} --no-pager -o cat")
-
-    def say(self, command: str) -> str:
-        """Run a command on the host."""
-        return self._cluster.ssh(self.host, command, check=False)
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for it; fails with the log."""
-        end = time.monotonic() + WAIT_S
-        while not condition():
-            assert time.monotonic() < end, self.log()[-3000:] + self.say(f"systemctl status {UNIT} --no-pager")
-            time.sleep(0.2)
 
 
 def install_app(machine: Machine, secret: str, ca: Path) -> None:
@@ -148,7 +120,7 @@ def test_the_role_makes_a_worker_that_works_and_a_second_run_changes_nothing(wor
 def test_reload_reads_the_configuration_again(workers: Workers) -> None:
     pid = workers.show("MainPID")
     workers.say("sed -i s/^.concurrency.*/concurrency=3/ /etc/pqworker/mail.toml")
-    workers.say(f"systemctl reload {UNIT}")
+    workers.say(f"systemctl reload {workers.unit}")
     workers.until(lambda: len(workers.children()) == 3)
     assert workers.show("MainPID") == pid
     assert "read /etc/pqworker/mail.toml again" in workers.log()
@@ -162,7 +134,7 @@ def test_a_worker_that_is_killed_comes_back_with_new_children(workers: Workers, 
     children = workers.children()
     put(client, 2, 3)
     workers.until(lambda: "begun 2" in workers.log())
-    workers.say(f"systemctl kill --kill-who=main -s KILL {UNIT}")
+    workers.say(f"systemctl kill --kill-who=main -s KILL {workers.unit}")
     workers.until(lambda: workers.show("MainPID") not in ("0", pid))
     workers.until(lambda: "sent 2" in workers.log())        # its job came back
     assert not children & workers.processes()
@@ -182,7 +154,7 @@ def test_stop_finishes_what_runs(workers: Workers, client: Client) -> None:
 
 def test_a_configuration_that_is_not_good_is_told_and_not_tried_again(workers: Workers) -> None:
     workers.say("echo nonsense=1 >> /etc/pqworker/mail.toml")
-    workers.say(f"systemctl restart {UNIT}")
+    workers.say(f"systemctl restart {workers.unit}")
     workers.until(lambda: workers.show("ActiveState") == "failed")
     assert "there is no option nonsense" in workers.log()
     assert (workers.show("ExecMainStatus"), workers.show("NRestarts")) == ("64", "0")

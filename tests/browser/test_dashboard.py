@@ -246,7 +246,7 @@ def follower_of(cluster: LocalCluster) -> str:
 
 
 def act(cluster: LocalCluster, browser: Any, node: str, chosen: Press, names: Mapping[str, str]) -> None:
-    """Fill in the form, press its button, say yes where harm is asked about, and see the outcome told."""
+    """Fill in the form, press its button, confirm what does harm, and see the outcome."""
     told, button = chosen.told.format(**names), chosen.button.format(**names)
     browser.get(f"http://{cluster.http(node)}{chosen.path.format(**names)}")
     browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
@@ -267,7 +267,7 @@ def act(cluster: LocalCluster, browser: Any, node: str, chosen: Press, names: Ma
 
 
 def test_actions_on_jobs_and_queues(cluster: LocalCluster, browser: Any) -> None:
-    """On a follower: each action travels to the leader and its outcome is told; harm is asked about."""
+    """On a follower: each action is sent to the leader and its outcome is shown; what does harm asks first."""
     node = follower_of(cluster)
     with Client(cluster.servers) as client:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""What operators ask when there is trouble, answered from the pages alone, in a few clicks."""
+"""Questions of operators in trouble, answered from the pages alone, in a few clicks."""
 
 from __future__ import annotations
 

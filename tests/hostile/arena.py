@@ -121,7 +121,7 @@ class Arena:
     async def besiege(
         self, count: int, seconds: float | None = None, *, crowds: list[Crowd] | None = None, **what: Any
     ) -> None:
-        """So many hostile connections (see Crowd), at the leader, whoever that is, for the attack's time or so many
+        """So many hostile connections (see Crowd), at the leader of the moment, for the attack's time or so many
         seconds. `crowds`: gets the crowds, one for each leader."""
         until = time.monotonic() + (self.seconds if seconds is None else seconds)
         server = await asyncio.to_thread(self.server)

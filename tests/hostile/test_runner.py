@@ -1,4 +1,4 @@
-"""The suite's own parts on real nodes: what is harmless is held off, what is not is told, limits are there."""
+"""The suite's own parts on real nodes: harmless attacks are held off, others are reported, and limits hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes an attack held off, and the table."""
+"""Verdicts: an attack is held off under all conditions or reported, and the table lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of sockpq-http beside the Python client: jobs a second, processor time for each, and the pause of a failover.
+"""Measures sockpq-http against the Python client: jobs a second, processor time for each, and the pause of a failover.
 
     python -m tests.http.figures --seconds 5
 

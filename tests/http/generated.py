@@ -1,4 +1,4 @@
-"""Clients that others' generators make of docs/openapi.json compile, and do the tutorial.
+"""Checks that clients generated from docs/openapi.json compile, and do the tutorial.
 
     python -m tests.http.generated
 

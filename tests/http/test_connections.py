@@ -1,4 +1,4 @@
-"""Clients that are slow, greedy or vanish, and the limits that end their connections."""
+"""Limits that end the connections of slow, greedy and vanished clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream of events: what happens, what happened since, messages, and its end."""
+"""The stream of events: new events, those missed, messages, and the end of the stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times in requests: seconds, ISO 8601 durations and dates, and what is none of them."""
+"""Times in requests: seconds, ISO 8601 durations and dates; anything else is refused."""
 
 from __future__ import annotations
 

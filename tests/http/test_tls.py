@@ -18,7 +18,7 @@ from tests.waiting import until
 
 
 class Files:
-    """The files of an instance, written anew for each authority."""
+    """The files of an instance, written again for each authority."""
 
     def __init__(self, folder: Path) -> None:
         self.certificate, self.key = folder / "cert.pem", folder / "key.pem"

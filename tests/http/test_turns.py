@@ -1,4 +1,4 @@
-"""Turns of one user's requests: addresses share places, and what a client leaves behind keeps nobody waiting."""
+"""Turns of one user's requests: addresses share places, and an abandoned request keeps nobody waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is known about the service, against real clusters: `make test-sqs`.
+"""Runs every check of the service against real clusters: `make test-sqs`.
 
 The conformance checks with both protocols and verified signatures, on one node, and on three whose leader is killed
 again and again, and once without users; kombu's tests of SQS, and Celery's of its canvas; then FIFO queues while

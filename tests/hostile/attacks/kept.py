@@ -1,4 +1,4 @@
-"""Data kept beside jobs: headers, progress, keys, texts of errors, and records of ended jobs."""
+"""Data kept with jobs: headers, progress, keys, texts of errors, and records of ended jobs."""
 
 from __future__ import annotations
 

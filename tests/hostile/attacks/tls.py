@@ -1,4 +1,4 @@
-"""What can be done with TLS below the commands: halves of handshakes and records, records without data, aborts.
+"""Attacks on TLS below the commands: halves of handshakes and records, records without data, aborts.
 
 At the native port, and at that of HTTP.
 """

@@ -1,4 +1,4 @@
-"""The configuration: what it may say, and the sentence for what it may not."""
+"""The configuration: each option, and the error message for each mistake."""
 
 from __future__ import annotations
 

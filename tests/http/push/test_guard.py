@@ -1,4 +1,4 @@
-"""Which addresses may be connected to, and that names are resolved once and judged."""
+"""The guard of addresses: public ones may be connected to, and a name is resolved once and judged."""
 
 from __future__ import annotations
 

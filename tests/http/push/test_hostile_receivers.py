@@ -1,4 +1,4 @@
-"""Receivers that mean harm: none keeps jobs of others waiting, and none makes this program do what it must not."""
+"""Hostile receivers: none delays the jobs of others, and none makes this program break its rules."""
 
 from __future__ import annotations
 

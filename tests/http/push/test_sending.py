@@ -1,4 +1,4 @@
-"""Requests by themselves: nothing but public addresses is reached, however the host is written."""
+"""Sending: only public addresses are reached, however the host is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages: bodies, sizes, attributes and what is refused."""
+"""Messages: bodies, sizes, attributes and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A door in a thread of the test, with a small engine behind it, and clients that send what they like."""
+"""A door in a thread of the test, with a small engine behind it, and clients that send arbitrary bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections: what slow, greedy and silent clients may do, and how the door closes."""
+"""Connections: limits of slow, greedy and silent clients, and an orderly close."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program sockpq-sqs before a real node: what a stranger does first, users, and its end."""
+"""The program sockpq-sqs before a real node: the first steps of its page, users, and a signal to stop."""
 
 from __future__ import annotations
 

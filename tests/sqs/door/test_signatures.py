@@ -1,4 +1,4 @@
-"""Signature version 4: what botocore signs is verified, and nothing else is."""
+"""Signature version 4: signatures of botocore are accepted, and no others."""
 
 from __future__ import annotations
 

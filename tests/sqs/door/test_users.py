@@ -1,4 +1,4 @@
-"""The users file: what it may contain, and how it is read again."""
+"""The users file: its contents, its errors, and reading it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both protocols: what is decoded, what is refused, and how answers are written."""
+"""Both protocols: requests that are decoded, requests that are refused, and the form of answers."""
 
 from __future__ import annotations
 

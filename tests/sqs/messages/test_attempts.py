@@ -1,4 +1,4 @@
-"""Attempts that are remembered: how many, and how many bytes."""
+"""Remembered attempts: their number and their bytes are bounded."""
 
 from __future__ import annotations
 

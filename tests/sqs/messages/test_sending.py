@@ -1,4 +1,4 @@
-"""SendMessage and SendMessageBatch: digests, sizes, delays, attributes, and what is refused."""
+"""SendMessage and SendMessageBatch: digests, sizes, delays, attributes, and refusals."""
 
 from __future__ import annotations
 

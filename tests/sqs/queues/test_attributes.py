@@ -1,4 +1,4 @@
-"""Attributes of queues: defaults, ranges, and what changes with them."""
+"""Attributes of queues: defaults, ranges and effects."""
 
 from __future__ import annotations
 

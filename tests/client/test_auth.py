@@ -28,6 +28,7 @@ from sockpq._engine.probe import ask
 from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.commands import cluster
 
+from sockpqd import core
 from sockpqd.core import SetUser
 from tests.client.conftest import EARLY, MakeClient
 from tests.client.faults import Fault
@@ -263,13 +264,13 @@ def test_the_same_when_it_is_challenged(make_client: MakeClient) -> None:
 
 
 def test_a_user_who_was_deleted_is_told_so_and_can_come_back(guarded: MemoryCluster, make_client: MakeClient) -> None:
-    guarded.execute(SetUser("bob", User("put", SECRET.encode())))
+    guarded.execute(SetUser("bob", core.User("put", SECRET.encode())))
     client = make_client(guarded.addresses, timeout=30, user="bob", secret=SECRET)
     client.put("q", b"1")
     guarded.execute(SetUser("bob", None))
     with pytest.raises(AuthError):
         client.put("q", b"2")
-    guarded.execute(SetUser("bob", User("put", SECRET.encode())))
+    guarded.execute(SetUser("bob", core.User("put", SECRET.encode())))
     client.put("q", b"3")
     assert guarded.bodies("q") == [b"1", b"3"]
 

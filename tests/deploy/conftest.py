@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.deploy.installed import Installed
 
 MISSING = "no containers"
-NEEDY = {"ansible", "cluster", "pair"}
+NEEDY = {"ansible", "cluster", "pair", "regions"}
 HINT = "deploy tests skipped: {} need {}"
 
 

@@ -32,9 +32,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Effects, Empty, Get, Handed, HandedMany, Operation, Policy, Put, Reply
@@ -46,6 +46,7 @@ from sockpqd.gateway.limits import (
     FINISHED_RESTS,
     LINES_LEFT_AT_ONCE,
     NAMES_SENT_AT_ONCE,
+    QUEUES_OPENED_AT_ONCE,
 )
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.waiting.finish_watch import Watchers
@@ -74,6 +75,9 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self._of_outputs: Lines[str] = Lines()      # those that wait for the output of an item, by it,
         self._cancelled: deque[int] = deque()       # and those of cancelled items, which are answered
         self._ending_soon = False                   # soon
+        self._opened: dict[str, Iterator[str]] = {}     # groups that have opened: queues to look at, in portions,
+        self._opened_again: dict[str, None] = {}        # and those of them that have opened again since
+        self._opening_soon = False
         self._due: deque[JobWaiter] = deque()       # waiters for many queues whose Gets are to be proposed,
         self._sending_due = False                   # soon
         self._claims = Claims()
@@ -311,7 +315,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
         """Refuse all queued waiters: this node no longer serves."""
         super().stop()
         self._rated.clear()
-        self._unwatched.clear()
+        for waiting in (self._unwatched, self._cancelled, self._due, self._opened, self._opened_again):
+            waiting.clear()
 
     # ---- reasons to send a waiter's Get
 
@@ -393,12 +398,53 @@ class JobWaiters(WaitingLine[JobWaiter]):
             asyncio.get_running_loop().call_soon(self._end_cancelled)
 
     def _group_opened(self, group: str) -> None:
-        """Send waiters for jobs of a group that may have jobs again, perhaps in very many queues."""
+        """Send waiters for jobs of a group that may have jobs again, in portions, as these may be in very many queues.
+
+        If it opens again before the last portion, all of its queues are looked at once more after that.
+        """
+        if group in self._opened:
+            self._opened_again[group] = None
+            return
         queues, lists = self.cluster.machine.queues_of_group(group), self._wait_lists
-        if not lists.for_any and len(queues) > lists.lines:
-            queues = [queue for queue in dict.fromkeys(lists.queues()) if queue in queues]
-        for queue in queues:
+        by_line = not lists.for_any and len(queues) > lists.lines
+        names = (queue for queue in dict.fromkeys(lists.queues()) if queue in queues) if by_line else iter([*queues])
+        for queue in islice(names, QUEUES_OPENED_AT_ONCE):
             self.reopened(queue)
+        if (lists.lines if by_line else len(queues)) > QUEUES_OPENED_AT_ONCE:
+            self._opened[group] = names
+            self._open_soon()
+
+    def _open_soon(self) -> None:
+        if not self._opening_soon:
+            self._opening_soon = True
+            asyncio.get_running_loop().call_soon(self._open_some)
+
+    def _open_some(self) -> None:
+        """Send waiters for a portion of the queues of the group that has waited for it longest."""
+        self._opening_soon = False
+        if not self._queued:
+            self._opened.clear()
+            self._opened_again.clear()
+        if not self._opened:
+            return
+        group = next(iter(self._opened))
+        names = self._opened.pop(group)
+        portion = list(islice(names, QUEUES_OPENED_AT_ONCE))
+        for queue in portion:
+            self.reopened(queue)
+        if len(portion) == QUEUES_OPENED_AT_ONCE:
+            self._opened[group] = names
+        elif group in self._opened_again:
+            del self._opened_again[group]
+            self._group_opened(group)
+        if self._opened:
+            self._open_soon()
+
+    def reopened(self, queue: str) -> None:
+        """Send waiters for a queue in which jobs of any item may have become eligible."""
+        for item in self._wait_lists.items(queue):
+            self.item_ready(queue, item)
+        self.job_ready(queue)
 
     def job_ready(self, queue: str) -> None:
         """Send a waiter for each ready job not claimed yet."""
@@ -424,12 +470,6 @@ class JobWaiters(WaitingLine[JobWaiter]):
                 free -= self._send(waiter, queue, free)
         for waiter in passed:
             self._wait_lists.add(waiter.wants.get, waiter.number)
-
-    def reopened(self, queue: str) -> None:
-        """Send waiters for a queue in which jobs of any item may have become eligible."""
-        for item in self._wait_lists.items(queue):
-            self.item_ready(queue, item)
-        self.job_ready(queue)
 
     # ---- lines
 

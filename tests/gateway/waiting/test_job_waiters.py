@@ -328,3 +328,44 @@ def test_a_cancelled_item_costs_nothing_for_waits_for_other_items() -> None:
             sys.setprofile(None)
         assert steps < 2000
     with_gateway(test)
+
+
+@pytest.mark.parametrize("wait", [b"GETB *", b"GETB %b" % b"|".join(b"q%d" % number for number in range(10))])
+def test_waiters_for_a_group_that_opens_in_many_queues_are_sent_in_portions(
+    wait: bytes, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_waiters, "QUEUES_OPENED_AT_ONCE", 3)
+
+    async def test(gateway: MemoryGateway) -> None:
+        worker, waits = gateway.connect(), gateway.connect()
+        names = [b"q%d" % number for number in range(10)]
+        worker.send(b"".join(b"QUEUE CREATE %b SCHED FAIR\r\n" % name for name in names))
+        worker.send(b"GROUP CONFIG g LIMIT 1\r\n")
+        worker.send(b"".join(b"PUT %b 0 1 GROUP g\r\nx" % name for name in names))
+        await gateway.settle()
+        worker.take()
+        worker.send(b"GET q9 META\r\n")
+        await gateway.settle()
+        running = worker.take().split()[3].decode()
+        others = [gateway.connect(str(number)) for number in range(2)]      # who wait for what never comes
+        for client in others:
+            client.send(wait + b" IS nothing\r\n")
+        waits.send(wait + b"\r\n")
+        await gateway.settle()
+        waiters, looked, portions = gateway.hub.job_waiters, list[str](), list[int]()
+        original = waiters.reopened
+        monkeypatch.setattr(waiters, "reopened", lambda queue: (looked.append(queue), original(queue)))
+        some = waiters._open_some
+        monkeypatch.setattr(waiters, "_open_some", lambda: (portions.append(len(looked)), some()))
+        worker.send(f"DONE {running}\r\n".encode())
+        await gateway.settle()
+        assert waits.take().startswith(b"200 OK q0 ")
+        assert portions[:3] == [3, 6, 9]
+        assert not waiters._opened
+        waiters._group_opened("g")          # and again before the end
+        waiters._group_opened("g")
+        looked.clear()
+        await gateway.settle()
+        assert looked.count("q8") == 2
+        assert not waiters._opened_again
+    with_gateway(test)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sockpqd.cluster import Figures, NodeStatus, PagingFigures
 from sockpqd.core import Machine
 from sockpqd.gateway.dashboard.markup import Child, FigureText, Markup, pairs, table, tag
-from sockpqd.gateway.dashboard.pages.parts.nodes import disk, memory, who_may_be_lost
+from sockpqd.gateway.dashboard.pages.parts.nodes import clock, disk, memory, who_may_be_lost
 from sockpqd.gateway.dashboard.pages.parts.picture import amount
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, details, form, page, section, size
 from sockpqd.gateway.monitoring.readiness import why_not_ready
@@ -24,8 +24,7 @@ async def show(view: View) -> str:
         tag("p", "This node is ready." if reason is None else f"This node is not ready: {reason}."),
         tag("p", who_may_be_lost(nodes)),
         await table(
-            ("node", "role", "memory", "disk free", "lag", "clock ahead", "applied", "term", "id", "clients dial",
-             "version", "level"),
+            ("node", "role", "memory", "disk free", "lag", "clock", "applied", "term", "id", "clients dial", "version"),
             (_row(node) for node in nodes), counted(len(nodes), "node"),
         ),
         section("Jobs", pairs([
@@ -47,13 +46,14 @@ def _row(node: NodeStatus) -> list[Child]:
         [tag("span", node.role, class_=f"role {node.role.lower()}"),
          [" ", tag("strong", "offline", class_="mark")] if node.online is False else None],
         None if host is None else memory(host), None if host is None else disk(host), _figure(node.lag),
-        _figure(node.ahead_ms, " ms"), _figure(node.applied), _figure(node.term), _figure(node.server_id), node.client,
-        node.version, _figure(node.level),
+        FigureText("" if node.ahead_ms is None else clock(node.ahead_ms)), _figure(node.applied), _figure(node.term),
+        _figure(node.server_id), node.client,
+        [node.version, None if node.level is None else tag("small", f" knows level {node.level}", class_="whole")],
     ]
 
 
-def _figure(value: int | None, unit: str = "") -> FigureText:
-    return FigureText("" if value is None else f"{value}{unit}")
+def _figure(value: int | None) -> FigureText:
+    return FigureText("" if value is None else f"{value}")
 
 
 def _origin(puller: Puller, machine: Machine) -> list[tuple[str, Child]]:

@@ -65,11 +65,16 @@ def _known(node: NodeStatus) -> Iterator[tuple[str, Child]]:
         yield "switched", "OFFLINE"
     yield "lag", counted(node.lag or 0, "entry", "entries")
     if node.ahead_ms is not None:
-        yield "clock", "as here" if not node.ahead_ms else f"{node.ahead_ms:+} ms"
+        yield "clock", clock(node.ahead_ms)
     if node.host is not None:
         yield "memory", memory(node.host)
         yield "disk free", disk(node.host)
     yield "version", node.version
+
+
+def clock(ahead_ms: int) -> str:
+    """Return by how many milliseconds the clock of a node is ahead of this one's, in words."""
+    return f"{ahead_ms:+} ms" if ahead_ms else "as here"
 
 
 def memory(host: HostFigures) -> Child:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from devcluster.node import NodeError
-from tests.chaos.faults.fault import Background, Fault, called
-from tests.chaos.faults.processes import LEVEL_S, NEAR
+from tests.chaos.faults.fault import Fault, called
+from tests.chaos.faults.processes import LEVEL_S, NEAR, RollingRestart
 from tests.chaos.faults.roles import Role
 from tests.chaos.machines.alterable import AlterableCluster
 from tests.system.damages import DAMAGES, Damage
@@ -110,30 +110,13 @@ class SecondProcess(Fault):
         self._running.close()
 
 
-class RollingUpgrade(Fault):
-    """Upgrades one node after the other to the next release; when the last has it the level rises.
+class RollingUpgrade(RollingRestart):
+    """Upgrades one node after the other to the next release; when the last has it the level rises."""
 
-    It continues while the block runs; `end` waits until every node is upgraded.
-    """
+    def _change(self, cluster: AlterableCluster, name: str) -> None:
+        cluster.run_by(name, *NEXT)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._background: Background | None = None
-
-    def _begin(self, cluster: AlterableCluster) -> None:
-        self.names = list(cluster.names)
-        self._background = Background(lambda stopping: self._roll(cluster, stopping))
-
-    def _roll(self, cluster: AlterableCluster, _: threading.Event) -> None:
-        for name in self.names:
-            code = cluster.terminate(name)
-            self._saw(code == 0, f"{name} ended with {code}")
-            cluster.run_by(name, *NEXT)
-            cluster.restart(name)
-            cluster.wait_until_level(LEVEL_S, NEAR)
+    def _roll(self, cluster: AlterableCluster, stopping: threading.Event) -> None:
+        super()._roll(cluster, stopping)
         raised = "the cluster has feature level 2"
         self._wait_to_see(lambda: self._logged(cluster, cluster.wait_for_leader(), raised), raised, LEVEL_S)
-
-    def _end(self, cluster: AlterableCluster) -> None:
-        if self._background is not None:
-            self._background.finish()

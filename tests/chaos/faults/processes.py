@@ -100,8 +100,12 @@ class RollingRestart(Fault):
         for name in self.names:
             code = cluster.terminate(name)
             self._saw(code == 0, f"{name} ended with {code}")
+            self._change(cluster, name)
             cluster.restart(name)
             cluster.wait_until_level(LEVEL_S, NEAR)
+
+    def _change(self, cluster: AlterableCluster, name: str) -> None:
+        """Change a node that is down."""
 
     def _end(self, cluster: AlterableCluster) -> None:
         if self._background is not None:

@@ -35,7 +35,7 @@ PRODUCT: dict[str, dict[str, str]] = {
             "    dropped: bool = False\n    quiet: bool = False\n\n    @property",
     },
     "sockpqd.core.ops.queues": {
-        "\nOnQueues = (\n": "\nclass Poke(Logged, tag=999, frozen=True):\n    queue: str\n\n\nOnQueues = (\n    Poke |",
+        "\nOnQueues = ": "\nclass Poke(Logged, tag=999, frozen=True):\n    queue: str\n\n\nOnQueues = Poke | ",
     },
     "sockpqd.core.rules.complete": {
         '    if not expired:\n        state.events.tell("LATER"':

@@ -150,6 +150,29 @@ def test_a_restored_machine_goes_on_like_the_one_of_the_snapshot(seed: int) -> N
             assert snapshot_of(again) == before
 
 
+def kept(machine: Machine) -> dict[str, object]:
+    """Return how the groups are kept in queues with many: by this the work of commands is counted."""
+    scheduler = machine._own.fair
+    if scheduler is None:
+        return {}
+    accounts: dict[str, object] = {name: (one.moves, one.wide) for name, one in scheduler.accounts.items()}
+    return accounts | {f"queue {name}": (one.ranking is None, sorted(one.wide), one.shown or not one.wide)
+                       for name, one in scheduler.queue_groups.items() if one.ready is not None}
+
+
+@pytest.mark.parametrize("seed", range(20, 24))
+def test_how_groups_are_kept_follows_from_the_jobs_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_jobs, "FEW", 2)
+    monkeypatch.setattr(first_jobs, "WIDE", 1)
+    machine, ways = Machine(), set[str]()
+    for number, entry in enumerate(history(seed, 250)):
+        machine.apply(number + 1, *entry)
+        if number % 5 == 0:
+            assert kept(restored(snapshot_of(machine))) == kept(machine), number
+        ways.update(str(one) for name, one in kept(machine).items() if not name.startswith("queue "))
+    assert {"(1, False)", "(0, True)"} <= ways
+
+
 def test_the_histories_have_all_there_is() -> None:
     machine, given = Machine(), 0
     for number, entry in enumerate(history(9, 250)):

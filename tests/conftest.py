@@ -99,7 +99,8 @@ PROCESS_LANES = {
     "programs": ("bench", "client", "http", "kombu", "outbox", "pqctl", "sqs"),
 }
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast,
-# and a file if it is about clusters over minutes of simulated time.
+# and a file or function with many cases if all together need more than 1 s, or it is about clusters over minutes of
+# simulated time. All quick tests together may need 90 s on a quiet machine.
 LONG = (
     "chaos/test_beanstalkd_judge.py::test_a_load_at_a_true_server_accuses_nobody",
     "chaos/test_checker_mutants.py", "chaos/test_checker_speed.py", "proof/test_published.py",
@@ -125,6 +126,7 @@ LONG = (
     "cluster/test_small_cluster.py::test_a_dead_leader_is_replaced_early_and_a_silent_one_within_a_second_and_a_half",
     "cluster/test_transfer_interrupted.py::test_a_transfer_interrupted_at_any_point_starts_again",
     "cluster/test_watermarks.py::test_memory_is_given_back_while_its_mark_is_reached",
+    "core/handlers/test_work.py",
     "core/handlers/test_sessions.py::test_to_look_at_many_sessions_that_go_on_costs_little",
     "core/laws/test_group_paging_laws.py::test_pages_of_groups_show_nowhere",
     "core/laws/test_mirror_laws.py::test_pages_of_a_mirror_show_nowhere",
@@ -157,6 +159,7 @@ LONG = (
     "gateway/protocol/test_grammar.py::test_get_reads_exactly_what_the_original_grammar_forms",
     "gateway/protocol/test_grammar.py::test_get_reads_new_words_behind_explicit_queues_only",
     "gateway/protocol/test_grammar.py::test_put_reads_exactly_what_the_original_grammar_forms",
+    "gateway/protocol/test_reasons.py::test_every_verb_gives_a_reason_for_any_bad_arguments",
     "gateway/protocol/test_puts_reader.py::test_memory_is_bounded_while_it_arrives",
     "gateway/server/test_flow.py::test_small_reads_are_not_counted",
     "gateway/waiting/test_job_waiters.py::test_a_hand_off_among_thousands_of_waiters_costs_no_more_than_among_ten",

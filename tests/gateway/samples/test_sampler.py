@@ -8,6 +8,7 @@ from math import isnan
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from sockpqd.cluster import Histogram
 from sockpqd.gateway.monitoring import LoopLag
@@ -119,12 +120,28 @@ def test_samples_survive_a_restart(tmp_path: Path) -> None:
         later = sampler(found, path, NOW_S + 30)
         await later.load()
         assert later.cluster.now()["waiting"] == 1
+        assert later.cluster.known_s(NOW_S + 30) == 30
         mail = later.queue("mail")
         assert mail is not None
         assert mail.now()["waiting"] == 1
         assert mail.window(NOW_S + 30, 60, 60).values["waiting"] == [None] * 29 + [1] + [None] * 30
 
     run(test)
+
+
+def test_it_is_known_since_when_a_course_has_rows(tmp_path: Path) -> None:
+    course, row = FigureSeries(QUEUE_FIELDS, SHORT), [1.0] * len(QUEUE_FIELDS)
+    assert course.known_s(NOW_S) == 0
+    course.add(NOW_S, row)
+    course.add(NOW_S + 90, row)
+    assert course.known_s(NOW_S + 90) == 90
+    course.add(NOW_S - 5000, row)           # the clock was set back, and what was there is gone
+    assert course.known_s(NOW_S - 4900) == 100
+    sample_file.save(tmp_path / "samples", {"a": course})
+    older = structs.replace(sample_file.load(tmp_path / "samples")["a"], first_s=0)     # files of 1.0.0rc1 lack it
+    again = FigureSeries(QUEUE_FIELDS, SHORT)
+    assert sample_file.fill(again, older)
+    assert again.known_s(NOW_S - 4900) == 100
 
 
 @pytest.mark.parametrize("harm", ["torn", "another version", "empty", "no course", "a folder"])

@@ -31,10 +31,13 @@ from sockpqd.core import (
     Operation,
     PauseQueue,
     PulseChange,
+    PulseNotFound,
     Put,
     PutWith,
     QueueChange,
+    QueueNotFound,
     Removed,
+    Reply,
     Request,
     Results,
     SetMap,
@@ -90,6 +93,14 @@ def test_what_is_brought_elsewhere_is_refused(name: str) -> None:
     if isinstance(REFUSED[name], ConfigurePulse | ConfigureQueue | PauseQueue | BindQueue | MoveJobs):
         return
     assert ask(machine, Batch((Put("here", 0, b"x"), REFUSED[name]), atomic=True)) == [Aborted(2, AWAY)]
+
+
+@pytest.mark.parametrize(("operation", "reply"), [
+    (PauseQueue("away.new", False, False), QueueNotFound()),
+    (ConfigurePulse("away.p", PulseChange(rate=1)), PulseNotFound()),
+], ids=["QUEUE RESUME", "PULSE CONFIG"])
+def test_what_creates_nothing_is_not_refused_for_its_name(operation: Operation, reply: Reply) -> None:
+    assert ask(machine_with_map(), operation) == [reply]
 
 
 def test_nobody_may_own_a_name_for_a_while() -> None:

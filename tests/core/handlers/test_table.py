@@ -18,15 +18,18 @@ from sockpqd.core import (
     Batch,
     CloneChunk,
     End,
+    Fragment,
     Get,
     GetWith,
     How,
     Kick,
+    MirrorEntries,
     Operation,
     Put,
     PutWith,
     Request,
     Requested,
+    UnbindQueue,
     cost,
     encode_entry,
 )
@@ -98,6 +101,15 @@ def test_names_items_ids_and_jobs_are_work() -> None:
     assert cost(Kick("q", -1))[1] == 0
     assert cost(CloneChunk(1, bytes(100 * 300)))[1] > 300 * JOB
     assert cost(CloneChunk(1, bytes(100 << 20)))[1] == OPERATION_WORK_MAX
+
+
+@pytest.mark.parametrize(("part", "whole"), [
+    (Fragment(1, 0, b"x"), Fragment(1, 0, b"x", last=True)), (CloneChunk(1, b"x"), CloneChunk(1, b"x", last=True)),
+    (MirrorEntries(0, (), last=False), MirrorEntries(0, ())), (UnbindQueue("t", "q"), UnbindQueue("t", None)),
+], ids=["fragments", "a CLONE", "a frame", "the bindings of a topic"])
+def test_what_may_be_any_amount_of_work_has_an_entry_of_its_own(part: Operation, whole: Operation) -> None:
+    assert cost(part)[1] <= 2 * JOB
+    assert cost(whole)[1] == OPERATION_WORK_MAX
 
 
 def test_the_largest_job_can_be_put() -> None:

@@ -133,6 +133,20 @@ def test_a_snapshot_of_a_replica_needs_its_level() -> None:
     assert replica.machine.level <= KNOWN_LEVEL
 
 
+def test_a_part_that_does_not_continue_what_has_come_is_dropped() -> None:
+    first, second = frames_of(random_log(0, 2))
+    replica = Replica(Machine())
+    for offset, last in ((9, False), (9, True), (0, False), (8, True), (9, True)):
+        part = MirrorFrame(first.index, first.data[offset:][:None if last else 9])
+        replica.log(MirrorEntries(0, (part,), offset, last))
+        assert replica.reached == 0
+    replica.log(MirrorEntries(0, (MirrorFrame(first.index, first.data[:9]),), last=False))
+    replica.log(MirrorEntries(0, (MirrorFrame(second.index, second.data[9:]),), 9))         # of another frame
+    assert replica.reached == 0
+    replica.take_parts(first, 9)
+    assert replica.take(second) == second.index
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_copy_of_a_promoted_replica_equals_it_from_its_first_entry(seed: int) -> None:
     """Its log has the entries of its own origin, and its promotion."""

@@ -11,6 +11,7 @@ from sockpqd.core import (
     AttachSession,
     Done,
     Due,
+    Fragment,
     Get,
     GetWith,
     Lead,
@@ -157,6 +158,10 @@ PUT, WITH = Put("q", 0, b""), PutWith(Put("q", 0, b""), ttl_ms=5)
     (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, Done(1)), False),
     (Request(1, 3, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, PUT), False),
     (Request(4, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, PUT), False),
+    (Get(("o",), item_of_put=True), Fragment(1, 9, b"t", last=True), True),
+    (Get(("o",), item_of_put=True), Fragment(1, 0, b"pu"), False),
+    (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Fragment(1, 9, b"t", last=True), True),
+    (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Fragment(1, 0, b"pu"), False),
 ])
 def test_the_hand_out_of_a_put_wait_stands_directly_behind_its_put(
     operation: Operation, before: Operation, expected: bool,

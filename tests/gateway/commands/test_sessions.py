@@ -268,6 +268,10 @@ def test_a_place_in_the_line_is_kept_over_asking_again(monkeypatch: pytest.Monke
         asked = len(gateway.cluster.operations(Request))
         while len(gateway.cluster.operations(Request)) < asked + 3:
             await asyncio.sleep(0.001)
+        # It has no place while it asks, so it asks no more.
+        monkeypatch.setattr(sessions.Attached, "_rest", lambda attached: None)
+        await asyncio.sleep(0.005)          # behind the timer that is still running
+        await gateway.settle()
         await gateway.talk(b"PUT q 0 1\r\nx")
         assert first.take() == b"200 OK q 1 0 1\r\nx"
         assert second.take() == b""

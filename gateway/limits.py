@@ -122,7 +122,8 @@ FED_QUEUES_MAX = 256
 # With more claims than this a waiter for any queue asks the log, as searching for an unclaimed job would cost more.
 CLAIMS_LOOKED_AT_MAX = 64
 # Queues of a group that has opened again, for which waiters are sent before clients get their turn: half a millisecond.
-QUEUES_OPENED_AT_ONCE = 256
+# The next ones follow after so many times the time that it took, as a group may open without end.
+QUEUES_OPENED_AT_ONCE, OPENED_RESTS = 256, 4
 # Queues with only closed groups that are inspected for a client that begins to wait; beyond these the log decides,
 # which counts the queues that it inspects.
 CLOSED_LOOKED_AT_MAX = 64

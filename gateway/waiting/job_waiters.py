@@ -46,6 +46,7 @@ from sockpqd.gateway.limits import (
     FINISHED_RESTS,
     LINES_LEFT_AT_ONCE,
     NAMES_SENT_AT_ONCE,
+    OPENED_RESTS,
     QUEUES_OPENED_AT_ONCE,
 )
 from sockpqd.gateway.protocol import responses
@@ -414,14 +415,14 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self._opened[group] = names
             self._open_soon()
 
-    def _open_soon(self) -> None:
+    def _open_soon(self, rest_s: float = 0.0) -> None:
         if not self._opening_soon:
             self._opening_soon = True
-            asyncio.get_running_loop().call_soon(self._open_some)
+            asyncio.get_running_loop().call_later(rest_s, self._open_some)
 
     def _open_some(self) -> None:
         """Send waiters for a portion of the queues of the group that has waited for it longest."""
-        self._opening_soon = False
+        self._opening_soon, begun = False, time.monotonic()
         if not self._queued:
             self._opened.clear()
             self._opened_again.clear()
@@ -438,7 +439,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             del self._opened_again[group]
             self._group_opened(group)
         if self._opened:
-            self._open_soon()
+            self._open_soon(OPENED_RESTS * (time.monotonic() - begun))
 
     def reopened(self, queue: str) -> None:
         """Send waiters for a queue in which jobs of any item may have become eligible."""

@@ -20,6 +20,7 @@ GETB_NAMES, SUBSCRIBED = 9000, 1000
 TOUCHED = 7500
 FAIR_QUEUES = 6000
 FINISHING = 100
+MANY_QUEUES, MANY_GROUPS = 3000, 10
 ENDING = 800
 BOUNDS = Bounds(p50_ms=20, gap_s=1)
 
@@ -54,6 +55,19 @@ async def fill_groups(arena: Arena) -> None:
 async def fair_gets(arena: Arena) -> None:
     """Take as many as possible, and put them back."""
     await _repeat(arena, 4, b"GET fair|more BY FAIR COUNT 10000 EXPIRE 1 THEN LATER\r\n")
+
+
+async def fill_many(arena: Arena) -> None:
+    """Put a job of each of ten groups into 3,000 queues."""
+    names = [f"many{number // MANY_GROUPS}" for number in range(MANY_GROUPS * MANY_QUEUES)]
+    await arena.put_lists(names, lambda number: f" GROUP m{number % MANY_GROUPS}")
+
+
+async def group_pauses(arena: Arena) -> None:
+    """Close and open one of them, while some wait for what never comes in any queue."""
+    await asyncio.gather(
+        arena.besiege(FINISHING, opening=b"GETB * IS nothing\r\n"),
+        _repeat(arena, 4, b"GROUP PAUSE m0\r\nGET many1 BY FAIR EXPIRE 1\r\nGROUP RESUME m0\r\n" * 16))
 
 
 async def fill_queues(arena: Arena) -> None:
@@ -157,6 +171,8 @@ ATTACKS = (
            prepare=fill_groups, bounds=BOUNDS),
     Attack("fair-names", "GET of 6,000 queues BY FAIR COUNT 2000 without end, on 4 connections", fair_names,
            prepare=fill_queues, bounds=BOUNDS),
+    Attack("group-pauses", "a group with jobs in 3,000 queues of ten groups is paused and resumed without end",
+           group_pauses, prepare=fill_many, bounds=BOUNDS),
     Attack("finishes", "100 GETBE of 9,000 queues, while two of these end in turn without end", finishes,
            prepare=put_unfinished, bounds=BOUNDS),
     Attack("kicks", "2,000 delayed jobs are put, kicked and purged without end, on 2 connections", kicks,

@@ -293,8 +293,19 @@ def test_a_queue_whose_backlog_grows_while_workers_are_there_is_listed() -> None
         assert page.count(">grows</a> 24 jobs wait") == 1            # old as well, and still one line
         assert 'class="word">growing</span><span>in <a href="/queue?name=grows"' in page
         assert "400 more" in page
+        for number in range(10):
+            await found.say(b"PUT old%d 0 1\r\nx" % number)
+        found.cluster.now_ms += 1_200_000
+        for name in ("more", "yet"):
+            await found.say(f"PUT {name} 0 1\r\nx".encode() * 25 + f"GET {name}\r\n".encode())
+            waited(found, name, 100, 200, 300, 400, 500)
+        found.cluster.now_ms += 1_200_000
+        await found.samples.oldest.look(found.cluster)
+        page = await found.get("/")             # many queues that are older hide none that grows
+        assert sorted(re.findall('class="word">growing</span><span>in <[^>]*>([a-z]*)<', page)) == [
+            "grows", "more", "yet"]
         await found.say(b"QUEUE PAUSE grows OUT\r\n")
-        assert "400 more" not in await found.get("/")
+        assert ">grows</a> 24 jobs wait, 400 more" not in await found.get("/")
 
     run(test)
 

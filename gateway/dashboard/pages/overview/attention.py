@@ -17,7 +17,6 @@ from sockpqd.gateway.dashboard.pages.group import held_back
 from sockpqd.gateway.dashboard.pages.parts.growth import growth
 from sockpqd.gateway.dashboard.pages.parts.nodes import NEAR
 from sockpqd.gateway.dashboard.pages.parts.trouble import (
-    OLD_MS,
     Concern,
     backlog,
     dead_jobs,
@@ -101,13 +100,10 @@ async def _dead(view: View) -> list[Concern]:
 
 
 async def _backlogs(view: View) -> list[Concern]:
-    """Find queues whose oldest job has been waiting for long, and those whose backlog grows.
+    """Find queues whose backlog grows, which is known of those that have a course, and others whose oldest job is old.
 
-    The worst are those whose jobs nobody takes. Whether a backlog grows is known of the queues that have a course.
+    The worst are those whose jobs nobody takes.
     """
-    machine = view.cluster.machine
-    old = [name for _, name in view.samples.oldest.longest
-           if view.visitor.sees(name) and machine.history(name, view.cluster.time_ms).oldest_ms > OLD_MS]
     growing: list[tuple[int, str]] = []
     for at, name in enumerate(list(view.samples.queues.courses), start=1):
         grew = growth(view, name) if view.visitor.sees(name) else None
@@ -115,11 +111,11 @@ async def _backlogs(view: View) -> list[Concern]:
             growing.append((grew.jobs, name))
         if at % COURSES_PER_PORTION == 0:
             await asyncio.sleep(0)
-    lines: list[Concern] = []
-    for names in (old, [name for _, name in nlargest(NAMED_MAX, growing) if name not in old]):
-        lines += islice(_waiting(view, names), NAMED_MAX)
-        await asyncio.sleep(0)
-    return lines
+    fastest = [name for _, name in nlargest(NAMED_MAX, growing)]
+    lines = list(_waiting(view, fastest))
+    await asyncio.sleep(0)
+    oldest = [name for _, name in view.samples.oldest.longest if name not in fastest and view.visitor.sees(name)]
+    return [*lines, *islice(_waiting(view, oldest), NAMED_MAX)]
 
 
 def _waiting(view: View, names: Iterable[str]) -> Iterator[Concern]:

@@ -67,9 +67,9 @@ def test_without_a_leader_it_is_given_up_in_time(cluster: MemoryCluster, client:
     cluster.lead(None)
     cluster.servers[0].stop()
     begun = time.monotonic()
-    with at_most(3), pytest.raises(Unavailable) as none:
-        client.cluster_remove("n1", timeout=0.3)
-    assert time.monotonic() - begun > 0.2
+    with at_most(30), pytest.raises(Unavailable) as none:
+        client.cluster_remove("n1", timeout=2)
+    assert time.monotonic() - begun > 1.9
     assert "500 Offline Mode" in str(none.value)
     assert cluster.servers[0].address in str(none.value)
 

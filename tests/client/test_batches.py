@@ -78,7 +78,7 @@ def test_what_is_unknown_stays_so_when_nobody_serves_any_more(
     cluster: MemoryCluster, make_client: MakeClient, sessions: bool
 ) -> None:
     only = cluster.servers[0]
-    client = make_client([only.address], timeout=0.5, server_timeout=0.3, sessions=sessions)
+    client = make_client([only.address], timeout=2, server_timeout=0.3, sessions=sessions)
     only.fail("PUT", None, Fault.CLOSE, *[Fault.REFUSE] * 1000)
     with pytest.raises(BatchFailed) as failed:
         client.put_many("q", bodies(5), retry_unknown=True)
@@ -126,8 +126,8 @@ def test_after_a_refusal_nothing_more_is_sent_to_that_server() -> None:
 
 
 def test_the_timeout_of_a_batch_limits_the_time_without_progress(cluster: MemoryCluster, client: Client) -> None:
-    cluster.servers[0].script.delay_s = 0.01
-    client.put_many("q", bodies(100), timeout=0.5)
+    cluster.servers[0].script.delay_s = 0.03
+    client.put_many("q", bodies(100), timeout=2)
     assert len(cluster.bodies("q")) == 100
 
 

@@ -116,8 +116,8 @@ def test_busy_is_repeated_on_the_same_server(cluster: MemoryCluster, client: Cli
 
 def test_an_answer_that_trickles_in_ends_with_the_deadline(cluster: MemoryCluster, client: Client) -> None:
     cluster.servers[0].fail("GET", Fault.TRICKLE)
-    with at_most(3), pytest.raises(OutcomeUnknown):
-        client.get("q", expire=30, timeout=0.6)
+    with at_most(30), pytest.raises(OutcomeUnknown):
+        client.get("q", expire=30, timeout=2)
 
 
 def test_a_second_answer_is_never_taken_for_another_commands(cluster: MemoryCluster, client: Client) -> None:

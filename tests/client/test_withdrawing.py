@@ -102,7 +102,7 @@ def test_a_job_whose_lease_is_over_is_not_taken_for_none(make_client: MakeClient
             stream.read()
 
     with ScriptedServer(answer) as server, at_most(20), pytest.raises(OutcomeUnknown):
-        make_client(server.address, timeout=1).get("q", block=True, wait=0.1)
+        make_client(server.address, timeout=3).get("q", block=True, wait=0.1)
     assert gets[:3] == ["GETB q", "GET q", "GETB q"]
 
 

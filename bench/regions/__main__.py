@@ -229,14 +229,16 @@ class Both:
     async def under_load(self, per_second: int, seconds: float) -> Row:
         """Put at this rate, and look how far the copy is; returns seconds until entries are visible, and lags."""
         there, here = await self._lookers()
-        marks: list[tuple[float, int]] = []             # of the origin: when it had executed which entry
+        marks: list[tuple[float, int]] = []             # of the origin: when it had executed which entry,
+        newest = 0                                      # and the last of these
         seen: list[float] = []
         lags: list[float] = []
         load = asyncio.create_task(self.load_only(per_second, seconds))
         while not load.done() or marks:
             at, position = time.monotonic(), await _position(there)
-            if not load.done():
+            if not load.done() and position > newest:
                 marks.append((at, position))
+                newest = position
             words = (await ask(here, b"CLUSTER REPLICA\r\n")).line.split()
             now, reached = time.monotonic(), int(words[3])
             if words[6] != b"-":

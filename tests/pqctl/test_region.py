@@ -13,6 +13,7 @@ import pytest
 from sockpq import Client, OutcomeUnknown, ReplicaStatus, SockpqError
 
 from devcluster.cluster import LocalCluster
+from sockpqd.pqctl import replicas
 from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.actions.regions import drill_node
 from sockpqd.pqctl.actions.regions import promote as promotion
@@ -82,6 +83,9 @@ def test_a_copy_is_compared_promoted_and_its_origin_fenced(capsys: pytest.Captur
             client.put("q", "still served")
 
 
+PATIENT = ("--timeout", str(PATIENCE_S))
+
+
 def found(told: dict[str, Any]) -> dict[str, str]:
     """Return the state of each check."""
     return {check["name"]: check["state"] for check in told["checks"]}
@@ -97,14 +101,14 @@ def test_a_copy_is_stopped_and_follows_again(capsys: pytest.CaptureFixture[str])
 
         def follows() -> bool:
             """Return whether all is well with the copy."""
-            _, told = ask(capsys, replica.servers, "doctor")
+            _, told = ask(capsys, replica.servers, "doctor", *PATIENT)
             return found(told).get("region") == OK
 
         until(follows, "the copy does not follow")
-        code, told = ask(capsys, replica.servers, "region", "follow", there)
+        code, told = ask(capsys, replica.servers, "region", "follow", there, *PATIENT)
         assert (code, found(told)) == (DONE, dict.fromkeys(("origin", "feed", "level", "replica"), OK))
 
-        code, told = ask(capsys, replica.servers, "region", "stop", "--yes")
+        code, told = ask(capsys, replica.servers, "region", "stop", "--yes", *PATIENT)
         assert code == DONE
         with Client(replica.servers, timeout=PATIENCE_S) as copy:
             until(lambda: (now := copy.cluster_replica(replica.servers[0])) is not None and now.server is None,
@@ -117,26 +121,26 @@ def test_a_copy_is_stopped_and_follows_again(capsys: pytest.CaptureFixture[str])
             lambda views: any(node.role == "LEADER" for view in views for node in view.nodes), "a leader")
         with Client(replica.servers, timeout=PATIENCE_S) as copy:
             assert copy.cluster_hash(replica.servers[0]).applied == stopped_at
-        code, told = ask(capsys, replica.servers, "doctor")
+        code, told = ask(capsys, replica.servers, "doctor", *PATIENT)
         assert code == 1                        # a warning: somebody wanted it so
         assert {name: state for name, state in found(told).items() if state != OK} == {
             "leader": SKIP, "online": SKIP, "region": WARN, "this machine": SKIP, "clocks": SKIP}
-        _, told = ask(capsys, replica.servers, "region", "status")
+        _, told = ask(capsys, replica.servers, "region", "status", *PATIENT)
         assert told["phase"] == "stopped"
 
-        code, _ = ask(capsys, replica.servers, "region", "follow")
+        code, _ = ask(capsys, replica.servers, "region", "follow", *PATIENT)
         assert code == DONE
         until(follows, "the copy does not follow again")
         with Client(replica.servers, timeout=PATIENCE_S) as copy:
             until(lambda: copy.cluster_hash(replica.servers[0]).applied > stopped_at, "nothing more comes")
 
         origin.terminate("n1")
-        code, told = ask(capsys, replica.servers, "region", "follow", there)
+        code, told = ask(capsys, replica.servers, "region", "follow", there, *PATIENT)
         assert (code, found(told)) == (REFUSED, {"origin": FAIL})
 
         def complains() -> bool:
             """Return whether doctor reports that the origin cannot be reached."""
-            code, told = ask(capsys, replica.servers, "doctor")
+            code, told = ask(capsys, replica.servers, "doctor", *PATIENT)
             return code == 2 and found(told)["region"] == FAIL
         until(complains, "nobody says that the origin cannot be reached")
 
@@ -147,29 +151,39 @@ def test_what_is_no_copy_is_not_stopped_and_cannot_become_one_with_jobs(capsys: 
         LocalCluster(1, {"feed": {"replica": replica_id}}) as origin, LocalCluster(1) as other,
         Client(origin.servers, timeout=PATIENCE_S) as client, Client(other.servers, timeout=PATIENCE_S) as there,
     ):
-        code, _, errors = run(capsys, "--servers", origin.servers[0], "region", "stop", "--yes")
+        code, _, errors = run(capsys, "--servers", origin.servers[0], "region", "stop", "--yes", *PATIENT)
         assert (code, "no copy" in errors) == (REFUSED, True)
-        code, _, errors = run(capsys, "--servers", origin.servers[0], "region", "follow")
+        code, _, errors = run(capsys, "--servers", origin.servers[0], "region", "follow", *PATIENT)
         assert (code, "no copy" in errors) == (REFUSED, True)
         client.put("q", "served as before")
 
-        code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0])
+        code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["replica"]) == (DONE, WARN)
         assert f'[replica]\nof = "{origin.servers[0]}"' in told["checks"][-1]["advice"]
         there.put("q", "of its own")
-        code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0])
+        code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["replica"]) == (REFUSED, FAIL)
-        code, told = ask(capsys, origin.servers, "region", "follow", origin.servers[0])
+        code, told = ask(capsys, origin.servers, "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["replica"]) == (REFUSED, FAIL)
-        code, told = ask(capsys, ["127.0.0.1:1"], "region", "follow", origin.servers[0])
+        code, told = ask(capsys, ["127.0.0.1:1"], "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["replica"]) == (DONE, SKIP)
 
         client.cluster_fence(replica_id)
-        code, told = ask(capsys, origin.servers, "doctor")
+        code, told = ask(capsys, origin.servers, "doctor", *PATIENT)
         assert (code, found(told)["region"]) == (2, FAIL)
         assert replica_id in told["checks"][-2]["found"]
-        code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0])
+        code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["feed"]) == (REFUSED, FAIL)
+
+
+def test_nothing_is_stopped_while_no_node_says_whether_it_is_a_copy(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with LocalCluster(1) as cluster, Client(cluster.servers, timeout=PATIENCE_S) as client:
+        monkeypatch.setattr(replicas, "ask", lambda *_: {})
+        code, _, errors = run(capsys, "--servers", cluster.servers[0], "region", "stop", "--yes", *PATIENT)
+        assert (code, "no node says" in errors) == (UNREACHED, True)
+        client.put("q", "served as before")
 
 
 def status(phase: str, lag: float | None = 0.2, problem: str = "") -> ReplicaStatus:
@@ -203,6 +217,7 @@ def test_a_drill_promotes_another_copy_and_leaves_the_cluster_alone(
         client.put("other", "more")
         producer = Producer(cluster.servers, "load")
         producer.start()
+        until(lambda: producer.acknowledged, "nothing is put")
         before = client.cluster_hash(cluster.servers[0]).applied
         code, told = ask(
             capsys, cluster.servers, "region", "drill", "--folder", str(tmp_path), "--hot-bytes", "67108864",

@@ -18,7 +18,6 @@ from sockpq import (
 )
 
 from sockpqd.pqctl import replicas
-from sockpqd.pqctl.actions.hashes import ANSWER_S
 from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
@@ -26,7 +25,7 @@ from sockpqd.pqctl.doctor.run import report
 from sockpqd.pqctl.health import Health, ask, assess, complaint, id_of, of_one_cluster
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
-from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
 
 NO_REPLICA = "this cluster is no copy of another one: it was promoted, or its nodes have no replica.of"
 SECRET_FILE, CA = "/etc/sockpqd/copy.secret", "/etc/sockpqd/origin-ca.crt"     # as in docs/REGIONS.md
@@ -43,7 +42,7 @@ def follow(call: Call, origin: OriginAccess | None) -> int:
     try:
         with cluster_of(call, leading=origin is None) as (client, servers):
             told = _told(call, client, servers)
-            if not told:
+            if told is None:
                 if origin is None:
                     raise Failure(REFUSED, NO_REPLICA)
                 return DONE
@@ -76,15 +75,18 @@ def stop(call: Call, yes: bool) -> int:
 
 
 def _told(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
-    """Return how the nodes follow, None if the cluster is no replica. Raises Failure if they are too old."""
+    """Return how the nodes follow, None if the cluster is no replica. Raises Failure if none says it."""
     try:
-        return replicas.ask(client, servers.named(), min(ANSWER_S, call.timeout))
+        found = replicas.ask(client, servers.named(), call.timeout)
     except NotSupported as error:
         raise Failure(REFUSED, "the servers do not know copies in another region: upgrade them") from error
     except SockpqError as error:
         if replicas.fenced_for(error) is None:
             raise
         return None
+    if found is not None and not found:
+        raise Failure(UNREACHED, "no node says whether it follows, try again")
+    return found
 
 
 def checks(call: Call, origin: Call) -> Iterator[Check]:
@@ -117,7 +119,7 @@ def feed(own: list[ServerView], origin: Call) -> Check:
     with origin.access.client([view.server for view in own], origin.timeout) as client:
         for view in own:
             try:
-                client.feed_check(view.server, timeout=min(ANSWER_S, origin.timeout))
+                client.feed_check(view.server, timeout=origin.timeout)
             except ForbiddenError:
                 bad[view.server] = "feeds no copy to this user, or not over this connection"
             except NotServing:
@@ -144,7 +146,7 @@ def feed(own: list[ServerView], origin: Call) -> Check:
 
 def _fenced(client: Client, own: list[ServerView], origin: Call) -> str | None:
     try:
-        client.cluster_replica(own[0].server, timeout=min(ANSWER_S, origin.timeout))
+        client.cluster_replica(own[0].server, timeout=origin.timeout)
     except SockpqError as error:
         return replicas.fenced_for(error)
     return None

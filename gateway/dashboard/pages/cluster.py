@@ -48,7 +48,7 @@ def _row(node: NodeStatus) -> list[Child]:
         None if host is None else memory(host), None if host is None else disk(host), _figure(node.lag),
         FigureText("" if node.ahead_ms is None else clock(node.ahead_ms)), _figure(node.applied), _figure(node.term),
         _figure(node.server_id), node.client,
-        [node.version, None if node.level is None else tag("small", f" knows level {node.level}", class_="whole")],
+        [node.version, " ", None if node.level is None else tag("small", f"knows level {node.level}", class_="whole")],
     ]
 
 

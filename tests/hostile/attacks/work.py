@@ -171,7 +171,7 @@ ATTACKS = (
            prepare=fill_groups, bounds=BOUNDS),
     Attack("fair-names", "GET of 6,000 queues BY FAIR COUNT 2000 without end, on 4 connections", fair_names,
            prepare=fill_queues, bounds=BOUNDS),
-    Attack("group-pauses", "a group with jobs in 3,000 queues of ten groups is paused and resumed without end",
+    Attack("group-openings", "a group with jobs in 3,000 queues of ten groups is paused and resumed without end",
            group_pauses, prepare=fill_many, bounds=BOUNDS),
     Attack("finishes", "100 GETBE of 9,000 queues, while two of these end in turn without end", finishes,
            prepare=put_unfinished, bounds=BOUNDS),

@@ -8,7 +8,7 @@ from itertools import chain
 from msgspec import Struct
 
 from sockpqd.core.fair.levels import GroupAccount
-from sockpqd.core.fair.queue_groups import Key, Place
+from sockpqd.core.fair.queue_groups import WIDE_LOOKED, Key, Place
 from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.limits import PORTION_MAX
 from sockpqd.core.store.job import Job, group_of
@@ -24,7 +24,6 @@ class FairChoice(Struct, gc=False, frozen=True):
     in_turn: bool = True
 
 
-WIDE_LOOKED = 8         # wide groups of a queue that take as long as one blocked group
 MANY_QUEUES = 16        # in one command: from this many on, iterating over the groups may be cheaper
 KEPT_MAX = 100          # groups at their LIMIT that one choice inspects while some groups are paused
 

@@ -25,6 +25,7 @@ from sockpqd.core.store.ready import ReadyJobs
 
 FEW = 8             # up to this many groups of a queue are compared one by one
 LOOKED_AT = 64      # READY jobs inspected in a queue whose many groups are not kept in order
+WIDE_LOOKED = 8     # wide groups of a queue that take as long as one blocked group
 
 Key = tuple[int, int, str]          # the order of the groups of a level: priority, turn, name
 Place = tuple[int, int, str]        # of a READY job: rank, seq, queue

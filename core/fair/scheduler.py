@@ -23,7 +23,7 @@ from sockpqd.core.fair.group_settings import GroupTable
 from sockpqd.core.fair.levels import GroupAccount, Levels
 from sockpqd.core.fair.offered import OfferedGroups
 from sockpqd.core.fair.open_groups import OpenGroups
-from sockpqd.core.fair.queue_groups import Key, Place, QueueGroups
+from sockpqd.core.fair.queue_groups import WIDE_LOOKED, Key, Place, QueueGroups
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.ops.queues import Sched
 from sockpqd.core.pages.grouped_ready import GroupedReady
@@ -349,7 +349,7 @@ class FairScheduler:
                         closed += 1
                         continue
                 elif not groups.ranking and not any(accounts[group].open for group in groups.wide):
-                    closed += 1 + len(groups.wide) // 8
+                    closed += 1 + len(groups.wide) // WIDE_LOOKED
                     continue
             found.append(name)
         return found, closed

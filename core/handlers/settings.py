@@ -47,9 +47,10 @@ def _configure_fair(state: State, change: FairChange) -> bool:
     """
     changes = {name: value for name, value in asdict(change).items() if value is not None}
     settings = replace(FairSettings() if state.fair is None else state.fair.levels.settings, **changes)
-    if allowed(settings):
-        state.use_fair().levels.settings = settings
-    return allowed(settings)
+    if not allowed(settings):
+        return False
+    state.use_fair().levels.settings = settings
+    return True
 
 
 def configure_cost(operation: Configure) -> Cost:

@@ -139,11 +139,17 @@ def test_machine_equals_reference_model_over_a_history_of_groups(
     assert_equal_to_model(history(seed, 250), Machine(), Model(), every=5)
 
 
-@pytest.mark.parametrize("seed", range(12, 16))
-def test_a_restored_machine_goes_on_like_the_one_of_the_snapshot(seed: int) -> None:
+@pytest.mark.parametrize(("few", "wide"), [*RANKINGS, (2, 1)], ids=[*RANKING_NAMES, "most-wide"])
+@pytest.mark.parametrize("seed", range(12, 24))
+def test_a_restored_machine_goes_on_like_the_one_of_the_snapshot(
+    seed: int, few: int, wide: int, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(first_jobs, "FEW", few)
+    monkeypatch.setattr(first_jobs, "WIDE", wide)
     machine, again = Machine(), Machine()
     for number, entry in enumerate(history(seed, 250)):
         assert machine.apply(number + 1, *entry).replies == again.apply(number + 1, *entry).replies
+        assert machine._own.spent == again._own.spent      # by which entries end, and portions of them
         if number % 10 == 0:
             before = snapshot_of(machine)
             again = restored(before)

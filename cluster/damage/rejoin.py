@@ -129,7 +129,7 @@ class Rejoin:
             log.warning("the files that were set aside as damaged cannot be deleted: %s", error)
             return False
         log.warning("the disk is short of room for the state that another node sends: the files that were set aside as "
-                    "damaged are deleted. A majority of the nodes has all that was in them.")
+                    "damaged are deleted. A majority of the nodes has all that this node has acknowledged.")
         return True
 
     def tell(self, journal: Journal) -> None:

@@ -74,9 +74,9 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self._wait_lists = WaitLists(self.idle_queues.left)
         self._clearing = False              # those that have left them, soon
         self._of_outputs: Lines[str] = Lines()      # those that wait for the output of an item, by it,
-        self._cancelled: deque[int] = deque()       # and those of cancelled items, which are answered
+        self._cancelled: dict[int, None] = {}       # and those of cancelled items, which are answered
         self._ending_soon = False                   # soon
-        self._opened: dict[str, Iterator[str]] = {}     # groups that have opened: queues to look at, in portions,
+        self._opened: dict[str, Iterator[str | None]] = {}  # groups that have opened: queues to look at, in portions,
         self._opened_again: dict[str, None] = {}        # and those of them that have opened again since
         self._opening_soon = False
         self._due: deque[JobWaiter] = deque()       # waiters for many queues whose Gets are to be proposed,
@@ -358,7 +358,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         for queue in effects.reopened:
             self.reopened(queue)
         for item in effects.cancelled_items or ():
-            self._cancelled.extend(self._of_outputs.numbers(item))
+            self._cancelled.update(dict.fromkeys(self._of_outputs.numbers(item)))
         if self._cancelled and not self._ending_soon:
             self._end_cancelled()
         for group in effects.opened_groups or ():
@@ -389,10 +389,11 @@ class JobWaiters(WaitingLine[JobWaiter]):
     def _end_cancelled(self) -> None:
         """Answer a portion of the clients that wait for the output of cancelled items."""
         self._ending_soon = False
-        for _ in range(min(ENDS_TOLD_AT_ONCE, len(self._cancelled))):
-            waiter = self._queued.get(self._cancelled.popleft())
+        for number in list(islice(self._cancelled, ENDS_TOLD_AT_ONCE)):
+            del self._cancelled[number]
+            waiter = self._queued.get(number)
             if waiter is not None:
-                self.remove(waiter)         # or it would take the next job of an item of this name
+                self.remove(waiter)
                 self.finish(waiter, responses.ITEM_CANCELLED)
         if self._cancelled:
             self._ending_soon = True
@@ -406,14 +407,27 @@ class JobWaiters(WaitingLine[JobWaiter]):
         if group in self._opened:
             self._opened_again[group] = None
             return
-        queues, lists = self.cluster.machine.queues_of_group(group), self._wait_lists
-        by_line = not lists.for_any and len(queues) > lists.lines
-        names = (queue for queue in dict.fromkeys(lists.queues()) if queue in queues) if by_line else iter([*queues])
-        for queue in islice(names, QUEUES_OPENED_AT_ONCE):
-            self.reopened(queue)
-        if (lists.lines if by_line else len(queues)) > QUEUES_OPENED_AT_ONCE:
-            self._opened[group] = names
+        self._opened[group] = self._queues_to_look_at(group)
+        if self._look_at_some(group):
             self._open_soon()
+
+    def _queues_to_look_at(self, group: str) -> Iterator[str | None]:
+        """Return the queues of the group, or all that waiters named if these are fewer, None in place of others."""
+        queues, lists = self.cluster.machine.queues_of_group(group), self._wait_lists
+        if lists.for_any or len(queues) <= lists.lines:
+            return iter([*queues])
+        return (queue if queue in queues else None for queue in dict.fromkeys(lists.queues()))
+
+    def _look_at_some(self, group: str) -> bool:
+        """Send waiters for a portion of the queues of a group that has opened; returns False after the last one."""
+        portion = list(islice(self._opened[group], QUEUES_OPENED_AT_ONCE))
+        for queue in portion:
+            if queue is not None:
+                self.reopened(queue)
+        if len(portion) == QUEUES_OPENED_AT_ONCE:
+            return True
+        del self._opened[group]
+        return False
 
     def _open_soon(self, rest_s: float = 0.0) -> None:
         if not self._opening_soon:
@@ -429,15 +443,10 @@ class JobWaiters(WaitingLine[JobWaiter]):
         if not self._opened:
             return
         group = next(iter(self._opened))
-        names = self._opened.pop(group)
-        portion = list(islice(names, QUEUES_OPENED_AT_ONCE))
-        for queue in portion:
-            self.reopened(queue)
-        if len(portion) == QUEUES_OPENED_AT_ONCE:
-            self._opened[group] = names
-        elif group in self._opened_again:
+        self._opened[group] = self._opened.pop(group)           # it is last now
+        if not self._look_at_some(group) and group in self._opened_again:
             del self._opened_again[group]
-            self._group_opened(group)
+            self._opened[group] = self._queues_to_look_at(group)
         if self._opened:
             self._open_soon(OPENED_RESTS * (time.monotonic() - begun))
 
@@ -466,7 +475,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
             waiter = self._queued[number]
             if self._is_closed_to(waiter.wants, queue):
                 passed.append(waiter)
-                self._wait_lists.remove(waiter.wants.get, number)
+                if self._wait_lists.remove(waiter.wants.get, number):
+                    self._clear_soon()
             else:
                 free -= self._send(waiter, queue, free)
         for waiter in passed:
@@ -481,6 +491,10 @@ class JobWaiters(WaitingLine[JobWaiter]):
         no longer have them.
         """
         self.remove(waiter)
+        if waiter.number in self._cancelled:        # or it would take the next job of an item of this name
+            del self._cancelled[waiter.number]
+            self.finish(waiter, responses.ITEM_CANCELLED)
+            return 0
         if self.finish_if_refused(waiter):
             return 0
         claimed = 0 if queue is None else self._claim(waiter, queue, free)

@@ -41,7 +41,7 @@ class WaitLists:
         """Add a waiter to the lines of its Get, in the order of its number."""
         if number in self._left:
             self._clear_one(number, *self._left[number], names=len(get.queues or ()))
-        elif self._left and get.queues is not None and len(get.queues) > MANY_NAMES:
+        elif (self._left or self._dropped) and get.queues is not None and len(get.queues) > MANY_NAMES:
             self.clear(2 * len(get.queues))
         self._waiters += 1
         queues: Iterable[str | None] = get.queues or (None,)

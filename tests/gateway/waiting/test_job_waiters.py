@@ -372,3 +372,45 @@ def test_waiters_for_a_group_that_opens_in_many_queues_are_sent_in_portions(
         assert looked.count("q8") == 2
         assert not waiters._opened_again
     with_gateway(test)
+
+
+def test_a_cancelled_wait_takes_no_job_of_a_new_item_before_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_waiters, "ENDS_TOLD_AT_ONCE", 1)
+
+    async def test(gateway: MemoryGateway) -> None:
+        waiting = [gateway.connect() for _ in range(3)]
+        for client in waiting:
+            client.send(b"PUT calls 0 1 IS x WAIT answers\r\nc")
+            await gateway.settle()
+            client.take()
+        waiters = gateway.hub.job_waiters
+        monkeypatch.setattr(waiters, "_end_cancelled", lambda: None)       # its turn has not come
+        waiters.effects(Effects(cancelled_items={"x": None}))
+        gateway.connect().send(b"PUT answers 0 1 IS x\r\na")
+        await gateway.settle()
+        assert [client.take() for client in waiting] == [ITEM_CANCELLED] * 3
+        assert gateway.hub.cluster.machine.ready("answers") == 1
+    with_gateway(test)
+
+
+def test_a_group_that_opens_again_and_again_is_looked_at_with_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_waiters, "QUEUES_OPENED_AT_ONCE", 3)
+    rests: list[float] = []
+
+    async def test(gateway: MemoryGateway) -> None:
+        client, waits = gateway.connect(), gateway.connect()
+        for number in range(5):
+            client.send(b"QUEUE CREATE q%d SCHED FAIR\r\nPUT q%d 0 1 GROUP g\r\nx" % (number, number))
+        client.send(b"GROUP PAUSE g\r\n")
+        await gateway.settle()
+        waits.send(b"GETB *\r\n")
+        await gateway.settle()
+        waiters = gateway.hub.job_waiters
+        original = waiters._open_soon
+        monkeypatch.setattr(waiters, "_open_soon", lambda rest_s=0.0: (rests.append(rest_s), original(rest_s)))
+        waiters._group_opened("g")
+        for _ in range(20):
+            waiters._group_opened("g")
+            waiters._open_some()
+        assert [rest_s > 0 for rest_s in rests] == [False] + [True] * 20
+    with_gateway(test)

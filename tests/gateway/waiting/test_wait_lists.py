@@ -127,6 +127,19 @@ def test_lines_that_all_have_left_are_dropped_in_portions(item: str | None) -> N
     assert not any(map(lists.in_line, MANY))
 
 
+def test_those_that_are_passed_over_together_again_and_again_leave_no_lines() -> None:
+    lists = WaitLists()
+    for number in range(3):
+        lists.add(Get(MANY), number)
+    for _ in range(50):
+        for number in range(3):
+            lists.remove(Get(MANY), number)
+        for number in range(3):
+            lists.add(Get(MANY), number)
+    assert len(lists._dropped) <= 1
+    assert lists.waiting("m0") == 3
+
+
 def test_a_queue_that_many_have_left_is_not_unused_before_that_is_noted() -> None:
     async def test(gateway: MemoryGateway) -> None:
         gateway.connect().send(b"".join(b"QUEUE CREATE %b IDLE 60\r\n" % name.encode() for name in MANY))

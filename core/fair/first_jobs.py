@@ -218,7 +218,7 @@ class FirstJobs:
             self._relist(groups)
 
     def _widen_in(self, groups: QueueGroups, group: str) -> None:
-        self._show_wide(groups)         # before it is one of them: without any, `shown` is that of an earlier time
+        self._show_wide(groups)         # before it is one of them: without any, `shown` may be out of date
         groups.wide[group] = groups.listed.pop(group, None)
         if groups.order is not None:
             groups.order.set(group, None)

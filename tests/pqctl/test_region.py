@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sockpq import Client, OutcomeUnknown, ReplicaStatus, SockpqError
+from sockpq import AuthError, Client, OutcomeUnknown, ReplicaStatus, SockpqError
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl import replicas
@@ -252,17 +253,70 @@ def test_a_drill_that_cannot_follow_says_why_and_leaves_nothing(
         assert list(tmp_path.iterdir()) == []
 
 
+def test_the_node_of_a_drill_serves_nobody_but_pqctl(tmp_path: Path) -> None:
+    with (
+        LocalCluster(1) as cluster,
+        drill_node.DrillNode(cluster.servers, ClusterAccess(), str(tmp_path), None) as node,
+        node.access.client([node.address], PATIENCE_S) as mine,
+        Client(node.address, timeout=PATIENCE_S) as strange,
+    ):
+        def follows() -> bool:
+            """Return whether the node has all data, as its user sees."""
+            node.must_run()
+            with suppress(SockpqError):
+                status = mine.cluster_replica(node.address)
+                return status is not None and status.position > 0
+            return False
+        until(follows, "the copy does not follow")
+        for ask_it in (lambda: strange.total(server=node.address), lambda: strange.cluster_hash(node.address),
+                       strange.cluster_promote):
+            with pytest.raises(AuthError):
+                ask_it()
+        secret, text = node.access.secret, (node.folder / "users.toml").read_text()
+        assert secret is not None
+        assert secret not in repr(node.access)
+        assert secret.encode().hex() in text
+        assert node.folder.stat().st_mode & 0o777 == 0o700
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_a_drill_that_cannot_be_removed_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with LocalCluster(1) as cluster:
+        monkeypatch.setattr(drill_node, "rmtree", lambda *_, **__: None)
+        code, printed, errors = run(
+            capsys, "--servers", cluster.servers[0], "region", "drill", "--folder", str(tmp_path), *PATIENT)
+    [left] = tmp_path.iterdir()
+    assert code == FILE_ERROR, errors
+    assert f"{left} cannot be removed" in errors
+    assert f"{left} is left" in printed
+    assert "is removed" not in printed
+
+
+def test_a_node_of_a_drill_that_is_interrupted_at_its_start_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+    monkeypatch.setattr(subprocess, "Popen", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        drill_node.DrillNode(["127.0.0.1:1"], ClusterAccess(), str(tmp_path), None).__enter__()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_node_of_a_drill_reaches_the_cluster_as_pqctl_does(tmp_path: Path) -> None:
     access = ClusterAccess("ca.crt", "copy", "secret-of-the-copy")
     node = drill_node.DrillNode(["10.1.0.1:11361", "10.1.0.2:11361"], access, None, None)
     node.folder, node.address = tmp_path, "127.0.0.1:1"
     settings = tomllib.loads(node._configuration("127.0.0.1:2"))
-    secret = tmp_path / "secret"
+    secret, users = tmp_path / "secret", tmp_path / "users.toml"
     assert settings["replica"] == {
         "of": "10.1.0.1:11361,10.1.0.2:11361", "user": "copy", "secret_file": str(secret),
         "ca": str(Path("ca.crt").resolve()),
     }
     assert (secret.read_text(), secret.stat().st_mode & 0o777) == ("secret-of-the-copy", 0o600)
+    assert (settings["auth"], users.stat().st_mode & 0o777) == ({"users_file": str(users)}, 0o600)
     assert all(address.startswith("127.0.0.1:") for address in settings["listen"].values())
 
 

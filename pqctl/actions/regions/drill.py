@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sockpq import Client, Refused, ReplicaStatus, SockpqError
 
@@ -16,7 +16,7 @@ from sockpqd.pqctl.actions.regions.following import feed
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.doctor.check import FAIL
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
+from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, UNREACHED, Failure
 from sockpqd.pqctl.output.stdio import say
 from sockpqd.pqctl.output.text import counted, sized
 
@@ -34,7 +34,10 @@ def drill(call: Call, folder: str | None, hot_bytes: int | None) -> int:
         if refused.state == FAIL:
             raise Failure(REFUSED, f"{refused.found}; {refused.advice}")
         with DrillNode(_addresses(servers), call.access, folder, hot_bytes) as node:
-            return _rehearse(call, client, servers, node)
+            found = _rehearse(call, client, servers, node)
+    it_had = f"{counted(found['queues'], 'queue')} with {counted(found['jobs'], 'waiting job')}"
+    call.answer(f"it had {it_had}, and " + ("is removed" if node.left is None else f"{node.left} is left"), found)
+    return DONE if node.left is None else FILE_ERROR
 
 
 def _addresses(servers: Servers) -> list[str]:
@@ -42,9 +45,12 @@ def _addresses(servers: Servers) -> list[str]:
     return sorted({line.client for view in servers.views for line in view.nodes if line.client is not None})
 
 
-def _rehearse(call: Call, origin: Client, servers: Servers, node: DrillNode) -> int:
+def _rehearse(call: Call, origin: Client, servers: Servers, node: DrillNode) -> dict[str, Any]:
+    """Do it; returns the figures. Raises Failure."""
     begun = time.monotonic()
-    with Client(node.address, timeout=call.timeout, server_timeout=ANSWER_S) as copy:
+    access = node.access
+    with Client(node.address, user=access.user, secret=access.secret, timeout=call.timeout,
+                server_timeout=ANSWER_S) as copy:
         status = _until(call, node, lambda: _level(copy, node), "is not level with the cluster",
                         lambda: _why(copy, node))
         catch_up_s, taken_bytes = time.monotonic() - begun, node.data_bytes
@@ -63,12 +69,10 @@ def _rehearse(call: Call, origin: Client, servers: Servers, node: DrillNode) -> 
         _first_answer(copy)
         first_answer_s = time.monotonic() - begun
     say(f"promoted with all up to position {promoted}; its first answer came after {first_answer_s:.2f} s")
-    it_had = f"{counted(total.queues, 'queue')} with {counted(total.jobs, 'waiting job')}"
-    call.answer(f"it had {it_had}, and is removed", {
+    return {
         "position": promoted, "catch_up_s": round(catch_up_s, 3), "disk_bytes": taken_bytes, "equal_at": equal,
         "first_answer_s": round(first_answer_s, 3), "queues": total.queues, "jobs": total.jobs,
-    })
-    return DONE
+    }
 
 
 def _until(

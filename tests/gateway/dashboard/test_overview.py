@@ -310,6 +310,21 @@ def test_a_queue_whose_backlog_grows_while_workers_are_there_is_listed() -> None
     run(test)
 
 
+def test_queues_that_grow_because_they_are_paused_hide_none_that_grows() -> None:
+    async def test(found: Site) -> None:
+        for number in range(12):
+            name = f"paused{number}"
+            await found.say(f"PUT {name} 0 1\r\nx".encode() * 25 + f"QUEUE PAUSE {name} OUT\r\n".encode())
+            waited(found, name, 1000, 2000, 3000, 4000, 5000)
+        await found.say(b"PUT grows 0 1\r\nx" * 25 + b"GET grows\r\n")
+        waited(found, "grows", 100, 200, 300, 400, 500)
+        page = await found.get("/")
+        assert re.findall('class="word">growing</span><span>in <[^>]*>([a-z]*)<', page) == ["grows"]
+        assert page.count('class="word">paused') == 6           # five, and a line for the others
+
+    run(test)
+
+
 def marks(page: str) -> dict[str, list[str]]:
     """Return the marks of each queue of the table."""
     rows = re.findall(r'<tr><td><a href="/queue\?name=[^"]*">([^<]*)</a>(.*?)</td>', page)

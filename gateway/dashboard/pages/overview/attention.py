@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
-from itertools import islice
 from urllib.parse import urlencode
 
 from sockpqd.cluster import Figures, NodeStatus
@@ -111,22 +110,26 @@ async def _backlogs(view: View) -> list[Concern]:
             growing.append((grew.jobs, name))
         if at % COURSES_PER_PORTION == 0:
             await asyncio.sleep(0)
-    fastest = [name for _, name in nlargest(NAMED_MAX, growing)]
-    lines = list(_waiting(view, fastest))
-    await asyncio.sleep(0)
+    fastest = await _waiting(view, [name for _, name in sorted(growing, reverse=True)])
     oldest = [name for _, name in view.samples.oldest.longest if name not in fastest and view.visitor.sees(name)]
-    return [*lines, *islice(_waiting(view, oldest), NAMED_MAX)]
+    return [*fastest.values(), *(await _waiting(view, oldest)).values()]
 
 
-def _waiting(view: View, names: Iterable[str]) -> Iterator[Concern]:
-    """Yield the problems of these queues, but for those that are paused, which is another line."""
-    machine, now_ms = view.cluster.machine, view.cluster.time_ms
-    for name in names:
+async def _waiting(view: View, names: Iterable[str]) -> dict[str, Concern]:
+    """Return the problems of the first of these queues that have one, but for paused ones, which are another line."""
+    machine, found = view.cluster.machine, dict[str, Concern]()
+    for at, name in enumerate(names, start=1):
+        now_ms = view.cluster.time_ms
         settings, figures = machine.queue_settings(name), machine.stat(name, now_ms)
         if figures is not None and not (settings is not None and settings.paused_out):
-            found = backlog(view, name, dict(figures), machine.history(name, now_ms).oldest_ms)
-            if found is not None:
-                yield found
+            concern = backlog(view, name, dict(figures), machine.history(name, now_ms).oldest_ms)
+            if concern is not None:
+                found[name] = concern
+        if len(found) == NAMED_MAX:
+            break
+        if at % COURSES_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    return found
 
 
 async def _paused(view: View) -> list[Concern]:

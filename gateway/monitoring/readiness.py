@@ -9,7 +9,7 @@ LAG_MAX = 1000      # entries; under full load a follower is two or three behind
 
 def why_not_ready(cluster: Cluster) -> str | None:
     """Return in one line why this node is not ready, None if it is."""
-    if not cluster.machine.online:
+    if not cluster.machine.online and not cluster.is_replica:       # a copy that was stopped answers reads
         return "the service is switched offline (pqctl cluster online)"
     if not cluster.online:
         return f"this node is stopping, or switched offline (pqctl node online {cluster.name})"

@@ -208,6 +208,20 @@ def test_the_leader_of_a_replica_is_ready_while_it_is_in_contact() -> None:
     uvloop.run(test())
 
 
+@pytest.mark.parametrize("leader", ["n1", "n2"])
+def test_the_nodes_of_a_replica_that_was_stopped_are_ready(leader: str) -> None:
+    async def test(watched: Watched) -> None:
+        cluster = watched.cluster
+        await cluster.switch_service(False)
+        cluster.follow(leader)
+        cluster.machine.apply(cluster.machine.index + 1, 0, 0, [MirrorEntries(0, ())])
+        assert cluster.is_replica
+        assert not cluster.machine.online
+        assert await watched.get("/readyz") == (200, "ready\n")
+
+    run(test)
+
+
 def test_a_node_is_not_ready_while_the_service_is_switched_offline() -> None:
     async def test(watched: Watched) -> None:
         await watched.cluster.switch_service(False)

@@ -68,10 +68,10 @@ def _refusal(client: Client) -> bytes | None:
 
 def _refusal_of_place(client: Client, index: int, at: int | None, value: str) -> bytes | None:
     hub = client.hub
+    if hub.feeds.running >= FEEDS_MAX:      # first, as a client that only looks asks for an entry that there cannot be
+        return responses.BUSY
     refused = hub.cluster.feed.refusal(index, None if at is None else Checkpoint(at, bytes.fromhex(value)))
-    if refused is not None:
-        return _REFUSALS[refused]
-    return None if hub.feeds.running < FEEDS_MAX else responses.BUSY
+    return None if refused is None else _REFUSALS[refused]
 
 
 async def _feed(client: Client, index: int) -> None:

@@ -147,8 +147,11 @@ def test_only_so_many_feeds_run_at_a_time() -> None:
     async def test(gateway: MemoryGateway) -> None:
         clients = [(await started(gateway, 1))[0] for _ in range(FEEDS_MAX)]
         assert await gateway.talk(b"CLUSTER FEED 1\r\n") == b"503 Busy\r\n"
+        look = b"CLUSTER FEED %d\r\n" % (2**63 - 1)            # as Client.feed_check
+        assert await gateway.talk(look) == b"503 Busy\r\n"
         clients[0].vanish()
         await gateway.settle()
+        assert await gateway.talk(look) == b"409 Too New\r\n"
         await started(gateway, 1)
     with_gateway(test)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +15,10 @@ import pytest
 from sockpq import AuthError, Client, OutcomeUnknown, ReplicaStatus, SockpqError
 
 from devcluster.cluster import LocalCluster
+from sockpqd.gateway.limits import FEEDS_MAX
 from sockpqd.pqctl import replicas
 from sockpqd.pqctl.access import ClusterAccess
-from sockpqd.pqctl.actions.regions import drill_node
+from sockpqd.pqctl.actions.regions import drill_node, following
 from sockpqd.pqctl.actions.regions import promote as promotion
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN
 from sockpqd.pqctl.doctor.region_checks import judge
@@ -189,6 +191,63 @@ def test_nothing_is_stopped_while_no_node_says_whether_it_is_a_copy(
 
 def status(phase: str, lag: float | None = 0.2, problem: str = "") -> ReplicaStatus:
     return ReplicaStatus(phase, 90, "0011223344556677", 100, lag, "10.0.0.1:11361", problem)
+
+
+class Stopping:
+    """A copy in memory, as `pqctl region stop` sees it; `answers`: what its nodes say, one time after the other."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: dict[str, ReplicaStatus] | None) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+        monkeypatch.setattr(following, "cluster_of", self.cluster_of)
+        monkeypatch.setattr(replicas, "ask", lambda *_: self.answers.pop(0))
+        monkeypatch.setattr(following, "confirm", lambda question, yes: self.asked.append("confirm"))
+
+    @contextmanager
+    def cluster_of(self, call: Call, *, leading: bool = False) -> Iterator[tuple[Any, Any]]:
+        """Stand for connect.cluster_of."""
+        yield self, SimpleNamespace(named=list)
+
+    def cluster_offline(self) -> None:
+        """Stand for Client."""
+        self.asked.append("offline")
+
+
+def test_a_copy_that_is_promoted_while_the_question_is_open_is_not_stopped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copy = Stopping(monkeypatch, {"n1": status("following")}, None)
+    code, _, errors = run(capsys, "--servers", "here", "region", "stop")
+    assert (code, copy.asked) == (REFUSED, ["confirm"])
+    assert "nothing was stopped" in errors
+
+
+@pytest.mark.parametrize(("after", "code", "words"), [
+    ({"n1": status("stopped")}, DONE, "stopped at position 90 of"),
+    ({}, DONE, "stopped at position 90 or shortly after of"),
+    (None, REFUSED, "promoted while it was being stopped"),
+])
+def test_a_copy_that_was_stopped_is_reported_as_stopped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, after: dict[str, ReplicaStatus] | None,
+    code: int, words: str,
+) -> None:
+    before = {"n1": status("following"), "n2": status("idle")}
+    copy = Stopping(monkeypatch, before, before, after)
+    ended, printed, errors = run(capsys, "--servers", "here", "region", "stop")
+    assert (ended, copy.asked) == (code, ["confirm", "offline"])
+    assert words in printed + errors
+
+
+def test_an_origin_that_feeds_as_many_copies_as_it_may_cannot_be_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    with LocalCluster(1) as origin, ExitStack() as feeds:
+        host, port = origin.servers[0].split(":")
+        for _ in range(FEEDS_MAX):
+            feed = feeds.enter_context(socket.create_connection((host, int(port)), PATIENCE_S))
+            feed.sendall(b"CLUSTER FEED 1\r\n")
+            assert feeds.enter_context(feed.makefile("rb")).readline() == b"200 OK 1\r\n"
+        code, told = ask(capsys, ["127.0.0.1:1"], "region", "follow", origin.servers[0], *PATIENT)
+        assert (code, found(told)["feed"]) == (REFUSED, FAIL)
+        assert told["checks"][1]["found"] == f"{origin.servers[0]} already feeds as many copies as it may"
 
 
 @pytest.mark.parametrize(("told", "state", "words"), [

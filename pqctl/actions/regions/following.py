@@ -63,15 +63,41 @@ def follow(call: Call, origin: OriginAccess | None) -> int:
 def stop(call: Call, yes: bool) -> int:
     """Let the replica stand still. Raises Failure if the cluster is none, so that no service is switched off."""
     with cluster_of(call, leading=True) as (client, servers):
-        told = _told(call, client, servers)
-        if told is None:
-            raise Failure(REFUSED, f"{NO_REPLICA}; nothing was stopped")
-        confirm("Let this copy follow its origin no longer, until `pqctl region follow`?", yes)
+        _stoppable(call, client, servers)
+        confirm("Stop following the origin until `pqctl region follow`?", yes)
+        told = _stoppable(call, client, servers)        # it may have been promoted while the question was open
         client.cluster_offline()
-        position = max((status.position for status in (_told(call, client, servers) or told).values()), default=0)
-    call.answer(f"stopped at position {position} of the origin's log; `pqctl region follow` lets it follow again",
+        where, position = _stopped(call, client, servers, told)
+    call.answer(f"stopped at position {where} of the origin's log; `pqctl region follow` lets it follow again",
                 {"index": position})
     return DONE
+
+
+def _stoppable(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus]:
+    """Return how the nodes follow. Raises Failure if the cluster is no replica, or no node says whether it is one."""
+    told = _told(call, client, servers)
+    if told is None:
+        raise Failure(REFUSED, f"{NO_REPLICA}; nothing was stopped")
+    return told
+
+
+def _stopped(
+    call: Call, client: Client, servers: Servers, told: dict[str, ReplicaStatus],
+) -> tuple[str, int]:
+    """Return where a stopped replica stands, in words and as a number; `told`: the earlier answers of its nodes."""
+    try:
+        now = _told(call, client, servers)
+    except (Failure, SockpqError):                      # it is stopped, whether a node says where or not
+        position = _position(told)
+        return f"{position} or shortly after", position
+    if now is None:
+        raise Failure(REFUSED, "the copy was promoted while it was being stopped: see whether it serves with `pqctl "
+                      "cluster status`; `pqctl cluster online` lets it")
+    return str(_position(now)), _position(now)
+
+
+def _position(told: dict[str, ReplicaStatus]) -> int:
+    return max((status.position for status in told.values()), default=0)
 
 
 def _told(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
@@ -140,7 +166,8 @@ def feed(own: list[ServerView], origin: Call) -> Check:
         return Check(FAIL, "feed", told, "name the servers of its origin" if copy else FEED_ADVICE)
     if busy:
         state = WARN if len(busy) < len(own) else FAIL
-        return Check(state, "feed", f"as many copies as may be read from {', '.join(busy)}", "end one of them")
+        feeds, it = ("feeds", "it") if len(busy) == 1 else ("feed", "they")
+        return Check(state, "feed", f"{', '.join(busy)} already {feeds} as many copies as {it} may", "end one of them")
     return Check(OK, "feed", "every server would feed a copy to this user")
 
 
@@ -158,7 +185,7 @@ def level(origin: Health, replica: Health) -> Check:
     known = {node.name: node.level for node in replica.nodes if node.level is not None}
     old = sorted(name for name, own in known.items() if there is not None and own < there)
     if old:
-        return Check(FAIL, "level", f"the origin has feature level {there}, which {', '.join(old)} do not know",
+        return Check(FAIL, "level", f"the origin has feature level {there}, which is unknown to {', '.join(old)}",
                      "upgrade the nodes of the copy first")
     return Check(OK, "level", f"the copy knows the feature level {there or '-'} of its origin")
 

@@ -53,13 +53,16 @@ def in_words(found: dict[str, ReplicaStatus]) -> str:
     """Describe in one line how the copy follows its origin."""
     if any(status.phase == STOPPED for status in found.values()):
         return "stopped: it does not follow (`pqctl region follow` ends that)"
+    if not found:
+        return "no node says whether it follows"
     follower = follower_of(found)
     if follower is None:
         return next((f"not following: {status.problem}" for status in found.values() if status.problem),
-                    "not following: no node of it leads")
+                    "not following: no node that answers follows")
     name, status = follower
     if status.phase == FOLLOWING:
         return f"{name} follows {status.server}, {behind(status)}"
     if status.phase == SNAPSHOT:
-        return f"{name} fetches the state with which the copy begins, from {status.server}"
+        state = "a snapshot" if status.position else "the state with which the copy begins"
+        return f"{name} fetches {state}, from {status.server}"
     return f"{name} does not follow: {status.problem or 'it is connecting'}"

@@ -51,7 +51,8 @@ def judge(found: dict[str, ReplicaStatus]) -> Check:
         return Check(WARN, NAME, told, "look again in some seconds")
     status = follower[1]
     if status.phase == replicas.SNAPSHOT or status.lag is None:
-        return Check(WARN, NAME, told, "wait for it; until then it cannot be promoted")
+        return Check(WARN, NAME, told,
+                     "wait for it" if status.position else "wait for it; until then it cannot be promoted")
     if status.lag > LAG_S_MAX:
         return Check(WARN, NAME, told, "look at the line between the clusters, and at the disks of the copy")
     others = sorted(name for name, one in found.items() if one.problem)

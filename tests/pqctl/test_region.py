@@ -189,8 +189,8 @@ def test_nothing_is_stopped_while_no_node_says_whether_it_is_a_copy(
         client.put("q", "served as before")
 
 
-def status(phase: str, lag: float | None = 0.2, problem: str = "") -> ReplicaStatus:
-    return ReplicaStatus(phase, 90, "0011223344556677", 100, lag, "10.0.0.1:11361", problem)
+def status(phase: str, lag: float | None = 0.2, problem: str = "", position: int = 90) -> ReplicaStatus:
+    return ReplicaStatus(phase, position, "0011223344556677", 100, lag, "10.0.0.1:11361", problem)
 
 
 class Stopping:
@@ -254,11 +254,11 @@ def test_an_origin_that_feeds_as_many_copies_as_it_may_cannot_be_followed(capsys
     ([status("following"), status("idle")], OK, "10 entries and 0.2 s behind"),
     ([status("following", 61.0)], WARN, "61.0 s behind"),
     ([status("following"), status("idle", problem="no replica.of")], WARN, "n2 could not follow: no replica.of"),
-    ([status("snapshot", None)], WARN, "fetches the state"),
+    ([status("snapshot", None)], WARN, "fetches a snapshot"),
     ([status("connecting")], WARN, "connecting"),
     ([status("connecting", problem="refused")], FAIL, "refused"),
     ([status("idle"), status("idle", problem="level 9")], FAIL, "level 9"),
-    ([status("idle")], WARN, "no node of it leads"),
+    ([status("idle")], WARN, "no node that answers follows"),
     ([status("stopped"), status("stopped")], WARN, "stopped at position 90"),
 ])
 def test_doctor_judges_how_a_copy_follows(told: list[ReplicaStatus], state: str, words: str) -> None:
@@ -266,6 +266,36 @@ def test_doctor_judges_how_a_copy_follows(told: list[ReplicaStatus], state: str,
     assert check.state == state
     assert words in check.found
     assert check.advice is not None or state == OK
+
+
+@pytest.mark.parametrize(("position", "fetched", "advice"), [
+    (0, "the state with which the copy begins", "wait for it; until then it cannot be promoted"),
+    (90, "a snapshot", "wait for it"),
+])
+def test_only_a_copy_that_has_nothing_yet_cannot_be_promoted(position: int, fetched: str, advice: str) -> None:
+    check = judge({"n1": status("snapshot", None, position=position)})
+    assert check.found == f"n1 fetches {fetched}, from 10.0.0.1:11361"
+    assert (check.state, check.advice) == (WARN, advice)
+
+
+def test_nodes_that_do_not_answer_are_not_said_to_follow_nobody() -> None:
+    assert replicas.in_words({}) == "no node says whether it follows"
+
+
+def test_a_drill_says_why_its_copy_does_not_follow_and_ends_when_it_never_will(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = [status("connecting", problem=problem) for problem in ("refused", "refused", "no route", "refused")]
+    answers = [status("idle"), *answers]        # the first is asked whether the cluster itself is fenced
+    answers += [status("idle"), status("idle", problem="its hash differs at 7")]
+    monkeypatch.setattr(Client, "cluster_replica", lambda *_, **__: answers.pop(0))
+    with LocalCluster(1) as cluster:
+        code, _, errors = run(
+            capsys, "--servers", cluster.servers[0], "region", "drill", "--folder", str(tmp_path), *PATIENT)
+    assert (code, answers) == (REFUSED, [])
+    assert [line.rpartition(": ")[2] for line in errors.splitlines()] == [
+        "refused", "no route", "refused", "its hash differs at 7"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_drill_promotes_another_copy_and_leaves_the_cluster_alone(

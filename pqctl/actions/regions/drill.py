@@ -51,7 +51,7 @@ def _rehearse(call: Call, origin: Client, servers: Servers, node: DrillNode) -> 
     access = node.access
     with Client(node.address, user=access.user, secret=access.secret, timeout=call.timeout,
                 server_timeout=ANSWER_S) as copy:
-        status = _until(call, node, lambda: _level(copy, node), "is not level with the cluster",
+        status = _until(call, node, _Catching(copy, node).level, "is not level with the cluster",
                         lambda: _why(copy, node))
         catch_up_s, taken_bytes = time.monotonic() - begun, node.data_bytes
         say(f"level at position {status.position} after {catch_up_s:.1f} s, with {sized(taken_bytes)} on the disk")
@@ -88,14 +88,32 @@ def _until(
     return found
 
 
-def _level(copy: Client, node: DrillNode) -> ReplicaStatus | None:
-    """Return how the node follows, once it lacks next to nothing."""
-    try:
-        status = copy.cluster_replica(node.address, timeout=ANSWER_S)
-    except SockpqError:                                 # it is starting
-        return None
-    level = status is not None and status.phase == replicas.FOLLOWING and status.lag is not None
-    return status if level and status is not None and (status.lag or 0.0) < LEVEL_S else None
+class _Catching:
+    """A copy that catches up, and what it complains of meanwhile."""
+
+    def __init__(self, copy: Client, node: DrillNode) -> None:
+        self._copy = copy
+        self._node = node
+        self._problem = ""
+
+    def level(self) -> ReplicaStatus | None:
+        """Return how the node follows, once it lacks next to nothing; prints each new problem.
+
+        Raises Failure if it has stopped following for good, as a node that leads and does not even try has.
+        """
+        try:
+            status = self._copy.cluster_replica(self._node.address, timeout=ANSWER_S)
+        except SockpqError:                             # it is starting
+            return None
+        if status is None:
+            return None
+        if status.problem and status.phase == replicas.IDLE:
+            raise Failure(REFUSED, f"the copy does not follow the cluster: {status.problem}")
+        if status.problem and status.problem != self._problem:
+            say(f"the copy does not follow yet: {status.problem}")
+        self._problem = status.problem
+        level = status.phase == replicas.FOLLOWING and status.lag is not None and status.lag < LEVEL_S
+        return status if level else None
 
 
 def _why(copy: Client, node: DrillNode) -> str:

@@ -9,17 +9,20 @@ from tests.core.model.model import Model
 
 
 def assert_snapshots_continue(log: list[LogEntry]) -> None:
-    """Assert that from a snapshot at every prefix the rest of the log leads to the same replies and bytes."""
+    """Assert that from a snapshot at every prefix the rest of the log leads to the same replies, work and bytes.
+
+    By the work of an entry it ends, and portions in it: it must not depend on what was before the snapshot.
+    """
     whole = Machine()
     prefixes = [snapshot_of(whole)]
-    replies = []
+    outcomes = []
     for answered in play(whole, log):
-        replies.append(answered)
+        outcomes.append((answered, whole._own.spent))
         prefixes.append(snapshot_of(whole))
     for length, prefix in enumerate(prefixes):
         machine = restored(prefix)
         assert snapshot_of(machine) == prefix
-        assert list(play(machine, log[length:])) == replies[length:]
+        assert [(answered, machine._own.spent) for answered in play(machine, log[length:])] == outcomes[length:]
         assert snapshot_of(machine) == prefixes[-1]
 
 

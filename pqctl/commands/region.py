@@ -122,15 +122,17 @@ def promote(call: Call, origin: OriginAccess | None, grace: float | None, yes: b
 @command(region, timeout=600.0, epilog=exit_codes.epilog(
     done="the copy was equal, and served", refused="it was DIFFERENT, or refused", unknown=""))
 @click.option("--folder", metavar="DIR", shell_complete=directories,
-              help="Where the copy has its data, which are removed. [default: that of temporary files]")
+              help="Where the copy has its data, which are removed: a folder on a disk. [default: that of temporary files, "
+                   "which may be memory]")
 @click.option("--hot-bytes", type=click.IntRange(0), metavar="BYTES",
               help="As limits.hot_bytes of the origin, so that a large state needs no more memory than there.")
 def drill(call: Call, folder: str | None, hot_bytes: int | None) -> int:
     """Rehearse a promotion: make another copy of the live cluster at --servers on this machine, and remove it.
 
     A node without clients, on loopback only, follows the cluster until it is level, is compared with it and promoted,
-    executes a first command and is removed. Neither the cluster nor its replicas notice. Every wait is for --timeout
-    at most. The machine needs as much memory and disk as a node of the cluster.
+    executes a first command and is removed. It costs the cluster what another copy costs: usually a snapshot on the
+    disk of one node, and its transfer. Every wait is for --timeout at most. The machine needs as much memory and disk
+    as a node of the cluster.
     """
     from sockpqd.pqctl.actions.regions import drill
 

@@ -170,7 +170,7 @@ if (events !== null) {
     empty.hidden = lines.some((line) => !line.hidden);
     if (empty.hidden) return;
     if (source.readyState === EventSource.CLOSED) {
-      empty.textContent = "This node sends no events: you may lack the right to hear them, or as many listen as may. "
+      empty.textContent = "This node sends no events: you may lack the right to hear them, or too many clients are listening. "
         + "Load the page again to try once more.";
     } else empty.textContent = lines.length === 0 ? quiet : `None of the last ${lines.length} events has this in its line.`;
   }

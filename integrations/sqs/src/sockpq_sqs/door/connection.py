@@ -103,7 +103,7 @@ class Connection(web.RequestHandler):
         self._host.held(self, self.unsent_bytes())
 
     def resume_writing(self) -> None:
-        """Count no unread answer any more."""
+        """Stop counting the unread answer."""
         super().resume_writing()
         self._host.held(self, 0)
 

@@ -122,8 +122,8 @@ def promote(call: Call, origin: OriginAccess | None, grace: float | None, yes: b
 @command(region, timeout=600.0, epilog=exit_codes.epilog(
     done="the copy was equal, and served", refused="it was DIFFERENT, or refused", unknown=""))
 @click.option("--folder", metavar="DIR", shell_complete=directories,
-              help="Where the copy has its data, which are removed: a folder on a disk. [default: that of temporary files, "
-                   "which may be memory]")
+              help="Where the copy has its data, which are removed: a folder on a disk.  [default: that of temporary "
+                   "files, which may be memory]")
 @click.option("--hot-bytes", type=click.IntRange(0), metavar="BYTES",
               help="As limits.hot_bytes of the origin, so that a large state needs no more memory than there.")
 def drill(call: Call, folder: str | None, hot_bytes: int | None) -> int:

@@ -46,6 +46,12 @@ class Health:
         return any(node.role != "DOWN" for node in self.nodes)
 
     @property
+    def new(self) -> bool:
+        """True if no node that answers has heard of an election: the cluster waits for all its nodes to be founded."""
+        known = [node.term for node in self.nodes if node.term is not None]
+        return not self.serving and self.cluster is None and bool(known) and not any(known)
+
+    @property
     def switched_off(self) -> bool:
         """True if all nodes that answer report being switched offline."""
         known = [node.online for node in self.nodes if node.online is not None]

@@ -41,6 +41,8 @@ def headline(health: Health) -> str:
         why = "no leader yet"
         if health.up < health.majority:
             why = f"{health.majority} needed"
+        elif health.new:
+            why = "not founded yet: a new cluster needs all its nodes once"
         elif health.switched_off:
             why = "all switched offline"
         elif full := sum(node.role == FULL for node in health.nodes):

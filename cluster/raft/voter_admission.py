@@ -27,6 +27,9 @@ from sockpqd.cluster.wire.messages import Admit
 
 log = logging.getLogger("sockpqd.cluster")
 
+PATIENCE_S = 5.0                # for the other members of a new cluster, before the log names those that are missing
+REMINDER_S = 60.0               # between two such lines
+
 
 class Admission:
     """Grants the right to vote, by founding a new cluster or by the leader."""
@@ -36,6 +39,7 @@ class Admission:
         self._quorum = quorum
         self._right = right
         self._elections = elections
+        self._reminder_at: float | None = None      # when the log says next for whom this node waits; monotonic seconds
 
     def bootstrap(self) -> None:
         """Grant the right to vote to this node, as the operator demands."""
@@ -57,6 +61,26 @@ class Admission:
             log.info("all members are empty: this is a new cluster")
             self._right.granted(-1)
             self._elections.leader_lost()       # there is no leader to wait for
+        else:
+            self._remind()
+
+    def _remind(self) -> None:
+        """Log now and then what keeps this empty node from taking part, while there is no leader."""
+        context = self._context
+        if self._reminder_at is None or context.replica.leader_node is not None:
+            self._reminder_at = context.now + PATIENCE_S
+        if context.now < self._reminder_at:
+            return
+        self._reminder_at = context.now + REMINDER_S
+        if filled := sorted(peer.name for peer in context.peers.values() if peer.info and not peer.info.empty):
+            log.warning("this node is empty, but %s %s not: it takes part when a leader has brought it up to date."
+                        " Start a majority of the nodes that have data.",
+                        " and ".join(filled), "is" if len(filled) == 1 else "are")
+            return
+        silent = sorted(peer.name for peer in self._quorum.peers if peer.info is None)
+        log.warning("a new cluster is founded when all its members have said that they are empty: still waiting for %s."
+                    " Start what is missing. If it will not come, and no node ever had data, start a majority of the"
+                    " nodes once with --bootstrap.", " and ".join(silent))
 
     def tick(self) -> None:
         """Leader: admit peers that have caught up."""

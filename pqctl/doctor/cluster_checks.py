@@ -80,6 +80,11 @@ def leader(health: Health) -> Check:
         needed = "is needed" if health.majority == 1 else "are needed"
         why = f"only {health.up} of {health.voters} nodes {answer}, {health.majority} {needed}"
         return Check(FAIL, "leader", f"no node serves, {why}", "start nodes until there is a majority")
+    if health.new:
+        missing = ", ".join(sorted(health.missing))
+        return Check(FAIL, "leader", "no node serves: the cluster is not founded yet",
+                     f"a new cluster needs all its nodes once: start {missing}" if missing else
+                     "look again in some seconds, then at the logs of the nodes, which say for whom they wait")
     return Check(FAIL, "leader", "no node serves, though a majority answers",
                  "look again in some seconds, then at the network between the nodes and at their logs")
 

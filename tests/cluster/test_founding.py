@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from sockpqd.cluster.raft.voter_admission import Admission
+from sockpqd.cluster.raft.voter_admission import PATIENCE_S, REMINDER_S, Admission
 
 
 class Newcomer:
@@ -18,9 +18,11 @@ class Newcomer:
         self.granted: list[int] = []
         self.forgot = False
         self.lost_leader = False
-        peers = [SimpleNamespace(info=None if one is None else SimpleNamespace(empty=one)) for one in empty]
+        peers = [SimpleNamespace(name=f"p{number}", info=None if one is None else SimpleNamespace(empty=one))
+                 for number, one in enumerate(empty, 1)]
         journal = SimpleNamespace(voter=voter, empty=is_empty, forget_acknowledged=self._forget)
-        context = SimpleNamespace(journal=journal, peers=dict(enumerate(peers)))
+        self.context = context = SimpleNamespace(
+            journal=journal, peers=dict(enumerate(peers)), now=100.0, replica=SimpleNamespace(leader_node=None))
         self.quorum = SimpleNamespace(member=member, peers=peers[:2])
         right = SimpleNamespace(granted=self.granted.append)
         elections = SimpleNamespace(leader_lost=self._lose)
@@ -66,3 +68,30 @@ def test_an_operator_grants_the_right_and_is_warned_when_the_journal_has_none(ca
         assert newcomer.granted == [-1]
         assert newcomer.forgot
         assert ("acknowledged jobs may be lost" in caplog.text) is not voter
+
+
+def lines(newcomer: Newcomer, caplog: pytest.LogCaptureFixture, *after_s: float) -> list[str]:
+    """Return what is logged when the newcomer looks now and again after these times, in seconds."""
+    caplog.clear()
+    for seconds in (0.0, *after_s):
+        newcomer.context.now += seconds
+        assert not newcomer.founds()
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_one_that_waits_for_another_says_for_whom_and_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    newcomer = Newcomer(True, None)
+    assert lines(newcomer, caplog, PATIENCE_S - 0.1) == []
+    (line,) = lines(newcomer, caplog, 0.2, REMINDER_S - 1)
+    assert "still waiting for p2. Start what is missing." in line
+    assert "a majority of the nodes once with --bootstrap" in line
+    assert lines(newcomer, caplog, 1.1) == [line]
+    newcomer.context.replica.leader_node = "somebody leads"
+    assert lines(newcomer, caplog, 10 * REMINDER_S) == []
+
+
+def test_one_that_finds_data_elsewhere_is_advised_to_start_more_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    (line,) = lines(Newcomer(None, False), caplog, PATIENCE_S)
+    assert line.startswith("this node is empty, but p2 is not: it takes part when a leader has brought it up to date.")
+    assert "--bootstrap" not in line
+    assert lines(Newcomer(None, False, voter=True), caplog, PATIENCE_S) == []

@@ -16,6 +16,7 @@ from sockpqd.gateway.main import DEFAULT_FILE
 from sockpqd.pqctl.doctor import cluster_checks, files, machine_checks
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check, exit_code
 from sockpqd.pqctl.health import Health, assess
+from sockpqd.pqctl.report import headline
 from tests.client.faults import Fault
 from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import ask, run
@@ -132,6 +133,20 @@ def test_leader_without_a_majority() -> None:
     assert (check.state, check.found) == (FAIL, "no node serves, only 1 of 3 nodes answers, 2 are needed")
     check = cluster_checks.leader(assess([no_view("10.0.0.1:11361")], 1))
     assert check.found == "no node serves, only 0 of 1 nodes answer, 1 is needed"
+
+
+def test_a_cluster_that_waits_to_be_founded_is_told_from_one_without_a_leader() -> None:
+    waiting = [line(name, None, "CANDIDATE", term=0) for name in ("n1", "n2")]
+    silent = line("n3", None, "DOWN")._replace(term=None)
+    founding = assess([view(node.name, 2**31 - 1, *waiting, silent) for node in waiting], 2)
+    assert cluster_checks.leader(founding) == Check(
+        FAIL, "leader", "no node serves: the cluster is not founded yet",
+        "a new cluster needs all its nodes once: start n3")
+    assert headline(founding) == (
+        "NOT SERVING: 2 of 3 nodes up, not founded yet: a new cluster needs all its nodes once")
+    later = [node._replace(term=1) for node in waiting]
+    interrupted = assess([view(node.name, 2**31 - 1, *later, silent) for node in later], 2)
+    assert cluster_checks.leader(interrupted).found == "no node serves, though a majority answers"
 
 
 @pytest.mark.parametrize(("lines", "state", "text"), [

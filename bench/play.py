@@ -11,6 +11,7 @@ With two clusters, a and b, the second one owns the queue `film.play`, and has a
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import itertools
 import os
@@ -18,12 +19,14 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import click
 from sockpq import Client, ClientClosed, Job, QueueExists, SockpqError
@@ -42,6 +45,7 @@ WORK_S = 0.7                # what a job takes
 LEASE_S = 10.0
 STOP_S = 10.0
 TELL_EVERY_S = 10.0
+LAST_LINES = 3              # of a worker that has ended
 SQS_ADDRESS = "127.0.0.1:9324"
 SERVERS = "export SOCKPQ_SERVERS="      # in what sockpqd prints
 PR_SET_PDEATHSIG = 1        # prctl(2)
@@ -67,6 +71,7 @@ class Programs:
     def __init__(self, servers: str) -> None:
         self._servers = servers
         self._running: list[subprocess.Popen[bytes]] = []
+        self._stopping = threading.Event()
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which the programs find the cluster."""
@@ -74,12 +79,20 @@ class Programs:
 
     def start(self) -> None:
         for name, *arguments in self.COMMANDS:
-            self._running.append(subprocess.Popen(
+            one = subprocess.Popen(
                 [Path(sys.executable).with_name(name), *arguments], cwd=ROOT / "examples" / self.FOLDER,
                 env={**os.environ, **self.environment()}, process_group=0, preexec_fn=_end_with_parent,
-            ))
+            )
+            self._running.append(one)
+            threading.Thread(target=self._watch, args=(name, one), daemon=True).start()
+
+    def _watch(self, name: str, one: subprocess.Popen[bytes]) -> None:
+        code = one.wait()
+        if not self._stopping.is_set():
+            _say(f"{name} has ended with exit code {code}")
 
     def stop(self) -> None:
+        self._stopping.set()
         for one in self._running:
             _end(one)
 
@@ -125,7 +138,9 @@ class Play:
         self._client = Client(servers)
         self._put = 0
         self._done_before = 0       # by earlier runs with the same data
-        self._worker: subprocess.Popen[bytes] | None = None
+        self._worker: subprocess.Popen[str] | None = None
+        self._lines: deque[str] = deque(maxlen=LAST_LINES)      # of the worker's log
+        self._stopping = threading.Event()
 
     def start(self) -> None:
         with suppress(QueueExists):
@@ -133,15 +148,16 @@ class Play:
         self._done_before = self._client.queue_stat(self._queue)["total_done"]
         self._worker = subprocess.Popen(
             [program().with_name("pqworker"), "bench.play:app", "-c", str(WORKERS), "--queues", self._queue],
-            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0,
+            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", process_group=0,
             env={**os.environ, "SOCKPQ_SERVERS": self._servers},        # which the app reads
             preexec_fn=_end_with_parent,
         )
-        for run in (self._produce, self._tell):
+        for run in (self._produce, self._tell, self._listen):
             threading.Thread(target=_telling_errors, args=(run,), daemon=True).start()
 
     def stop(self) -> None:
         """End producer and pqworker, so that neither misses the nodes."""
+        self._stopping.set()
         self._client.close()
         if self._worker is not None:
             _end(self._worker)
@@ -153,10 +169,25 @@ class Play:
             time.sleep(PUT_EVERY_S)
 
     def _tell(self) -> None:
+        before = 0
         while True:
             time.sleep(TELL_EVERY_S)
             done = self._client.queue_stat(self._queue)["total_done"] - self._done_before
-            _say(f"producer: {self._put} jobs put into {self._queue}; workers: {done} done")
+            idle = done == before and self._lines
+            _say(f"producer: {self._put} jobs put into {self._queue}; workers: {done} done"
+                 + (f", none since the last line; their log ends: {self._lines[-1]}" if idle else ""))
+            before = done
+
+    def _listen(self) -> None:
+        """Keep the end of the worker's log, and print it if the worker ends by itself."""
+        assert self._worker is not None
+        assert self._worker.stderr is not None
+        with self._worker.stderr as log:
+            self._lines.extend(line.rstrip() for line in log)
+        code = self._worker.wait()
+        if not self._stopping.is_set():
+            _say("\n".join((f"the workers of {self._queue} have ended with exit code {code}; their log ends:",
+                            *self._lines)))
 
 
 class TwoPlays:
@@ -186,7 +217,7 @@ def _end_with_parent() -> None:
     PRCTL(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[Any]) -> None:
     process.terminate()
     try:
         process.wait(STOP_S)
@@ -207,6 +238,19 @@ def _say(what: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {what}", flush=True)
 
 
+def configure(home: Path, environment: MutableMapping[str, str]) -> None:
+    """Let all programs find the new cluster, which has neither TLS nor users, whatever this user's own cluster has.
+
+    `home`: an empty folder for an empty configuration file, which takes the place of the user's and of the system's.
+    """
+    for variable in [name for name in environment if name.startswith("SOCKPQ_")]:
+        del environment[variable]
+    file = home / "sockpq" / "config.toml"
+    file.parent.mkdir()
+    file.touch()
+    environment["XDG_CONFIG_HOME"] = str(home)
+
+
 @click.command()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--celery", is_flag=True, help="Instead a producer and a worker of Celery's, from examples/celery.")
@@ -216,6 +260,9 @@ def main(folder: Path, celery: bool, sqs: bool, clusters: int) -> None:
     """Run three nodes with a producer and workers until Ctrl-C."""
     if celery + sqs + (clusters > 1) > 1:
         raise click.UsageError("--celery and --sqs go alone, with one cluster")
+    home = tempfile.TemporaryDirectory(prefix="sockpqd-play-")
+    atexit.register(home.cleanup)
+    configure(Path(home.name), os.environ)
     kind: Callable[[str], Played] = Celery if celery else Sqs if sqs else TwoPlays if clusters > 1 else Play
     try:
         command = [str(program()), "--dev", "--nodes", str(NODES), "--clusters", str(clusters)]

@@ -85,6 +85,7 @@ def main(
         config = _config(config_file or check_file)
         if check_file is not None:
             _check_origin(config)
+            _check_surroundings(config)
             _check_disk(config)
             print(f"{check_file}: good; node {config.node.name} of {len(config.cluster.members)}")
         else:
@@ -155,6 +156,16 @@ def _check_origin(config: Config) -> None:
     from sockpqd.gateway.replica import origin_settings
 
     origin_settings(config.replica)
+
+
+def _check_surroundings(config: Config) -> None:
+    """Warn about what is probably wrong on this machine; raises ConfigError if something certainly is."""
+    from sockpqd.gateway.process.certificates import Certificates
+    from sockpqd.gateway.process.configuration_check import warnings
+
+    certificates = None if config.tls is None else Certificates(config.tls, config.node.name)
+    for warning in warnings(config, certificates):
+        print(f"sockpqd: warning: {warning}", file=sys.stderr)
 
 
 def _check_disk(config: Config) -> None:

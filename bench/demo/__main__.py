@@ -41,6 +41,7 @@ GRACE_S = 2.0                           # leases are extended by it when the lea
 DOWN_S = 2.0                            # how long the killed node stays down
 FOLDER = Path("/usr/share")             # many small files, also where Python's library has few
 FILES_MAX = 20_000                      # of that folder
+BUSY_LOAD = 4.0                         # for each processor: then leaders change because nothing is answered in time
 STUCK_S = 20.0                          # after this time and a lease without a result, missing results are lost
 
 AFTERWARDS = """
@@ -73,7 +74,7 @@ class Demo:
         with ExitStack() as stack:
             grace = {"raft": {"failover_grace_ms": int(GRACE_S * 1000)}}
             self._cluster = stack.enter_context(LocalCluster(nodes=3, config=grace))
-            self._say(f"three nodes run: {', '.join(self._cluster.servers)}; {self._cluster.leader()} leads")
+            self._say(f"three nodes run: {', '.join(self._cluster.servers)}; {self._cluster.wait_for_leader()} leads")
             stack.enter_context(self._running_workers())
             client = stack.enter_context(Client(self._cluster.servers, retry_unknown=True))
             self._collector = Collector(client, self._acks, self._paths, self._lease_s)
@@ -113,7 +114,7 @@ class Demo:
 
     def _restart(self, victim: str) -> None:
         self._cluster.restart(victim)
-        self._say(f"{victim} runs again; {self._cluster.leader()} leads")
+        self._say(f"{victim} runs again; {self._cluster.wait_for_leader()} leads")
 
     def _over(self) -> bool:
         """Return whether every job has a result, or none has come for so long that none will."""
@@ -212,6 +213,8 @@ def main(folder: Path | None) -> None:
         report = Demo(folder, files, console).run()
     except (DemoError, NodeError, SockpqError) as error:
         console.print(f"The demo failed: {error}", style="bold red", markup=False)
+        if busy := _busy():
+            console.print(busy)
         sys.exit(1)
     except KeyboardInterrupt:
         console.print("interrupted; everything that was started is stopped")
@@ -219,6 +222,15 @@ def main(folder: Path | None) -> None:
     report.print(console)
     console.print(AFTERWARDS, markup=False, highlight=False)
     sys.exit(0 if report.good else 1)
+
+
+def _busy() -> str:
+    """Return what to do about other work on this machine, if it has too much of it; "" otherwise."""
+    load, processors = os.getloadavg()[0], os.cpu_count() or 1
+    if load < BUSY_LOAD * processors:
+        return ""
+    return (f"This machine is busy, with a load of {load:.0f} on {processors} processors, so nodes and clients wait for"
+            " each other too long: try again when it has less to do.")
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -27,11 +27,14 @@ EXPIRED, NOT_YET, PURPOSE = 10, 9, 26   # X509_V_ERR_..
 
 
 class _Read(Struct):
-    """The result of loading all files. `expiries`: the configuration key of each file -> its expiry in Unix time."""
+    """The result of loading all files. `expiries`: the configuration key of each file -> its expiry in Unix time.
+    `names`: the hosts and addresses for which the certificate is that clients see.
+    """
 
     clients: ssl.SSLContext
     peers: PeerTls
     expiries: dict[str, float]
+    names: tuple[str, ...]
 
 
 class Certificates:
@@ -63,6 +66,11 @@ class Certificates:
         """The configuration key of each certificate file, and its expiry in seconds of Unix time."""
         return self._now.expiries
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The hosts and addresses for which the certificate is that clients see."""
+        return self._now.names
+
     def warn(self) -> None:
         """Log a warning for each certificate that expires soon."""
         for key, expiry in self.expiries.items():
@@ -88,14 +96,16 @@ def _read(tls: Tls, name: str) -> _Read:
     if name.lower() not in (proven.lower() for proven in names):
         raise ConfigError(f"tls.cert: {tls.cert} is for {' '.join(names) or 'no DNS name'}, not for this node, {name}")
     expiries = {"cert": _expiry(certificate), "ca": _expiry_of_issuer(certificate, authorities)}
-    cert, key = tls.client_cert, tls.client_key
+    shown, cert, key = certificate, tls.client_cert, tls.client_key
     if cert is None or key is None:
         clients = _context(ssl.PROTOCOL_TLS_SERVER, "cert", tls.cert, "key", tls.key)
     else:
         check_mode("tls.client_key", key)
         clients = _context(ssl.PROTOCOL_TLS_SERVER, "client_cert", cert, "client_key", key)
-        expiries["client_cert"] = _expiry(_greet(clients, _trusting(cert), "client_cert", cert))
-    return _Read(clients, PeerTls(listening, dialing), expiries)
+        shown = _greet(clients, _trusting(cert), "client_cert", cert)
+        expiries["client_cert"] = _expiry(shown)
+    hosts = tuple(value for kind, value in shown.get("subjectAltName", ()) if kind in ("DNS", "IP Address"))
+    return _Read(clients, PeerTls(listening, dialing), expiries, hosts)
 
 
 def _context(

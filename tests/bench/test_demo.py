@@ -12,9 +12,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from sockpq import JobNotFound
 
+from bench.demo import __main__ as demo
+from bench.demo.actors import Prober
 from bench.demo.files import decode_result, digest, encode_result, list_files
 from bench.demo.report import Report
 from bench.load_generator.ack_gaps import Acks
@@ -156,3 +160,41 @@ def test_only_a_complete_and_right_run_is_good(
 ) -> None:
     report = Report(Path(tempfile.gettempdir()), 2, acknowledged, done, lost, wrong, 0, 0, 0, 0.0, 1.0)
     assert report.good is good
+
+
+class Slow:
+    """A cluster so slow that the lease of each job ends before its DONE arrives."""
+
+    prober: Prober
+
+    def __init__(self) -> None:
+        self.late = 0
+
+    def put(self, queue: str, data: bytes) -> None:
+        """Put nothing."""
+
+    def get(self, queue: str, *, expire: float) -> Slow:
+        return self
+
+    def done(self) -> None:
+        """Say that the lease has ended; the second time stop the prober."""
+        self.late += 1
+        if self.late == 2:
+            self.prober.stopping.set()
+        raise JobNotFound("404 Job Not Found")
+
+
+def test_a_probe_whose_lease_has_ended_is_no_failure_of_the_demo() -> None:
+    slow = Slow()
+    slow.prober = Prober(cast(Any, slow), Acks())
+    slow.prober.run()
+    assert slow.prober.error is None
+    assert slow.late == 2
+
+
+def test_a_busy_machine_is_named_as_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    for load, words in ((7.9, ""), (17.2, "a load of 17 on 2 processors")):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        assert words in demo._busy()
+        assert bool(demo._busy()) is bool(words)

@@ -33,10 +33,10 @@ PLAY = (sys.executable, "-c", "import bench.play; bench.play.TELL_EVERY_S = 1.0;
 class Running:
     """A program that prints its progress; its lines are collected."""
 
-    def __init__(self, *command: str, folder: Path) -> None:
+    def __init__(self, *command: str, folder: Path, **variables: str) -> None:
         self.process = subprocess.Popen(
             command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
         )
         self.text = ""
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -294,6 +294,29 @@ def test_play_has_a_producer_and_workers_and_goes_on_without_its_leader(tmp_path
         assert "Traceback" not in running.text
     finally:
         running.end(signal.SIGKILL)
+
+
+def test_play_does_not_look_at_the_configuration_of_its_user_s_own_cluster(tmp_path: Path) -> None:
+    """Its cluster has no TLS and no users, but the user's file names a CA and a user."""
+    file = tmp_path / "home" / "sockpq" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('servers = ["10.0.0.1:11361"]\nca = "ca.crt"\nuser = "ops"\nsecret_file = "ops.secret"\n')
+    running = Running(*PLAY, folder=tmp_path, XDG_CONFIG_HOME=str(tmp_path / "home"), SOCKPQ_CA="ca.crt")
+    try:
+        running.wait_for(r"workers: [1-9]\d* done")
+        assert running.end(signal.SIGINT) == 0
+    finally:
+        running.end(signal.SIGTERM, signal.SIGKILL)
+
+
+def test_play_says_why_its_workers_have_ended(tmp_path: Path) -> None:
+    broken = PLAY[2].replace("bench.play.main", "bench.play.WORKERS = 0; bench.play.main")
+    running = Running(*PLAY[:2], broken, folder=tmp_path)
+    try:
+        running.wait_for(r"the workers of play have ended with exit code 64; their log ends:\n(?s:.)*-c")
+        assert running.end(signal.SIGINT) == 0
+    finally:
+        running.end(signal.SIGTERM, signal.SIGKILL)
 
 
 def test_play_ends_with_all_that_it_has_started(tmp_path: Path) -> None:

@@ -97,3 +97,16 @@ def test_check_data_says_it_for_the_settings_of_a_configuration(
     _, snapshots, disk = [json.loads(line) for line in told.stdout.splitlines()]
     assert (snapshots["name"], disk["name"], disk["state"]) == ("snapshots", "disk size", WARN)
     assert "with these settings a node needs" in disk["found"]
+
+
+def test_a_large_disk_that_others_have_filled_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = 1000 * MIB // BLOCK
+    monkeypatch.setattr(os, "statvfs", lambda path: os.statvfs_result(
+        (BLOCK, BLOCK, blocks, 50 * MIB // BLOCK, 50 * MIB // BLOCK, 0, 0, 0, 0, 255)))
+    limits = Limits(hot_bytes=1, disk_free_bytes_min=MIB)
+    check = disk_check(tmp_path, limits)
+    assert check.state == WARN
+    assert "only 50 MiB of it are free or taken by this node" in check.found
+    with (tmp_path / "journal").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 60 * MIB)          # of this node itself: it is no trouble
+    assert disk_check(tmp_path, limits).state == OK

@@ -18,7 +18,7 @@ from sockpqd.connections.limits import (
     TRIALS_PER_ADDRESS,
     ConnectionLimits,
 )
-from sockpqd.connections.listener import Listener, open_sockets
+from sockpqd.connections.listener import Listener, open_sockets, unusable
 from sockpqd.connections.manager import ConnectionManager
 from sockpqd.connections.memory_account import Holder, MemoryAccount, held_bytes_max
 from sockpqd.connections.slots import ConnectionSlots, SlotKind, address_of
@@ -52,4 +52,5 @@ __all__ = [
     "open_sockets",
     "set_up",
     "sweep_s",
+    "unusable",
 ]

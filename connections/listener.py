@@ -7,7 +7,9 @@ clients and heartbeats. Once file descriptors run out they retry in a busy loop 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -31,6 +33,18 @@ async def open_sockets(host: str, port: int, backlog: int) -> list[socket.socket
             opened.close()
         raise
     return sockets
+
+
+def unusable(key: str, address: str, error: OSError) -> OSError:
+    """Return this error of an address to listen on, with the key of the configuration that has it and what to do."""
+    number = error.errno or errno.EIO
+    reason = os.strerror(number) if number > 0 else error.strerror      # negative: of getaddrinfo
+    advice = {
+        errno.EADDRINUSE: "another process listens there: end it, or choose another port",
+        errno.EADDRNOTAVAIL: "this machine does not have that address",
+        errno.EACCES: "ports below 1024 need a capability",
+    }.get(number)
+    return OSError(number, f'{key} = "{address}": {reason}' + (f" ({advice})" if advice else ""))
 
 
 class Listener:

@@ -8,7 +8,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +24,7 @@ from sockpqd.cluster import (
     reserved_descriptors,
     restart_cures,
 )
-from sockpqd.connections import is_loopback
+from sockpqd.connections import is_loopback, unusable
 from sockpqd.core import Then
 from sockpqd.gateway import audit
 from sockpqd.gateway.auth.authenticator import Access
@@ -35,6 +35,7 @@ from sockpqd.gateway.dashboard import Dashboard, execute
 from sockpqd.gateway.monitoring import HttpPages, HttpServer, LoopLag, OwnHosts, Sources
 from sockpqd.gateway.monitoring import start as start_http
 from sockpqd.gateway.process.certificates import Certificates
+from sockpqd.gateway.process.configuration_check import check_data_dir
 from sockpqd.gateway.process.descriptor_limit import make_room
 from sockpqd.gateway.process.disk_size import OK, disk_check
 from sockpqd.gateway.process.logs import Logs
@@ -76,9 +77,11 @@ async def run(
 ) -> None:
     """Run the node until SIGTERM, SIGINT or SHUTDOWN. `announce` is called when it starts to serve.
 
-    Raises NodeFailed, and ConfigError if a file named in the configuration has become invalid since it was checked.
+    Raises NodeFailed, and ConfigError if a file named in the configuration has become invalid since it was checked, or
+    if there is a file where the data directory should be.
     """
     limits = config.limits
+    check_data_dir(config.node.data_dir)
     if complaint := hot_complaint(limits.hot_bytes, memory_mark_bytes(limits.memory_mark)):
         log.warning("%s", complaint)
     with contextlib.suppress(OSError):          # then the storage says what is wrong with it
@@ -187,10 +190,21 @@ async def _listen(
 ) -> BeanstalkdListener | None:
     """Open all client ports; raises OSError. Returns the listener for clients of beanstalkd, if one is configured."""
     context = None if certificates is None else certificates.clients
-    await server.start(*split_address(config.listen.client), context=context)
-    for legacy in config.listen.legacy:
-        await server.start(*split_address(legacy.address), port=fixed_port(legacy.user, legacy.networks))
+    with _naming("listen.client", config.listen.client):
+        await server.start(*split_address(config.listen.client), context=context)
+    for index, legacy in enumerate(config.listen.legacy):
+        with _naming(f"listen.legacy[{index}].address", legacy.address):
+            await server.start(*split_address(legacy.address), port=fixed_port(legacy.user, legacy.networks))
     return await _listen_beanstalkd(hub, server.doors, config, certificates)
+
+
+@contextlib.contextmanager
+def _naming(key: str, address: str) -> Iterator[None]:
+    """Let an OSError name the key of the configuration whose address cannot be used."""
+    try:
+        yield
+    except OSError as error:
+        raise unusable(key, address, error) from error
 
 
 async def _listen_beanstalkd(
@@ -204,7 +218,8 @@ async def _listen_beanstalkd(
         hub, doors, address, fixed_port(listener.user, listener.networks), job_bytes_max=listener.job_bytes_max,
         context=None if certificates is None or not listener.tls else certificates.clients,
     )
-    await opened.start()
+    with _naming("listen.beanstalkd", config.listen.beanstalkd):
+        await opened.start()
     log.info("node %s: clients of beanstalkd on %s", config.node.name, config.listen.beanstalkd)
     return opened
 
@@ -235,7 +250,8 @@ async def _listen_http(
         )
         samples.start()
     hosts = OwnHosts((host, config.node.name, *config.listen.hosts))
-    http = await start_http(doors, host, port, context, HttpPages(sources, users, site, hosts), sources.hub)
+    with _naming("listen.http", config.listen.http):
+        http = await start_http(doors, host, port, context, HttpPages(sources, users, site, hosts), sources.hub)
     return http, samples, site
 
 

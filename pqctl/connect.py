@@ -125,6 +125,17 @@ def find(call: Call, *, several: bool = False) -> Servers:
     return Servers(own)
 
 
+def _offline(views: list[ServerView], leader: str) -> str:
+    """Return what is switched offline, and the command that ends it."""
+    by_service, by_node = "`pqctl cluster online`", f"`pqctl node online {leader}`"
+    match assess(views, len(views)).service_off:
+        case True:
+            return f"the whole service is switched offline: {by_service}"
+        case False:
+            return f"{leader} leads and is switched offline: {by_node}"
+    return f"{leader} leads and is switched offline: {by_service}, or {by_node}"
+
+
 def find_leader(call: Call) -> Servers:
     """Like find(), but wait up to the call's `timeout` for a leader.
 
@@ -153,10 +164,7 @@ def cluster_of(
     """
     servers = (find_leader if leading else find)(call)
     if serving and servers.leader is not None and servers.leader.online is False:
-        name = servers.leader.name
-        raise Failure(
-            UNREACHED, f"{name} leads and is switched offline: `pqctl cluster online`, or `pqctl node online {name}`"
-        )
+        raise Failure(UNREACHED, _offline(servers.views, servers.leader.name))
     with call.access.client(servers.addresses, call.timeout, connections) as client:
         yield client, servers
 

@@ -54,5 +54,13 @@ def headline(health: Health) -> str:
     nodes = "node" if health.can_lose == 1 else "nodes"
     return (
         f"{state}: {health.leader.name} leads; {health.up} of {members} nodes up, "
-        f"can lose {health.can_lose or 'no'} more {nodes}"
+        f"can lose {health.can_lose or 'no'} more {nodes}{_less_than_healthy(health)}"
     )
+
+
+def _less_than_healthy(health: Health) -> str:
+    """Return which nodes are up and yet not of use to all, "" if none."""
+    off = [node.name for node in health.nodes if node.online is False]
+    full = [node.name for node in health.nodes if node.role == FULL]
+    return "".join(f"; {', '.join(names)} {state}" for names, state in (
+        (off, "switched offline"), (full, "full: no further connections are taken")) if names)

@@ -15,7 +15,9 @@ even the reason.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import random
 from collections.abc import Callable
 
@@ -67,8 +69,14 @@ class PeerNetwork:
 
     async def start(self) -> None:
         """Listen and start dialling. Raises OSError if the address cannot be used."""
-        host, port = _address(self._settings.peer_listen)
-        self._server = await self._loop.create_server(lambda: self._protocol(PeerConnection(self, None)), host, port)
+        address = self._settings.peer_listen
+        try:
+            self._server = await self._loop.create_server(
+                lambda: self._protocol(PeerConnection(self, None)), *_address(address))
+        except OSError as error:
+            number = error.errno or errno.EIO
+            reason = os.strerror(number) if number > 0 else error.strerror      # negative: of getaddrinfo
+            raise OSError(number, f'listen.peer = "{address}": {reason}') from error
         self._watching = asyncio.create_task(self._watch())
         for link in self._links.values():
             self._begin(link)

@@ -5,6 +5,7 @@ Every error is a single sentence that names the key and the reason.
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -109,11 +110,18 @@ def _sentence(message: str) -> str:
     assert match is not None
     what, path = match["what"], match["path"] or ""
     if inner := _UNKNOWN.fullmatch(what):
-        return f"{_join(path, inner[1])}: unknown key"
+        return f"{_join(path, inner[1])}: unknown key{_meant(path, inner[1])}"
     if inner := _MISSING.fullmatch(what):
         return f"{_join(path, inner[1])}: this key is required"
     what = what.replace("`", "")
     return f"{path}: {what[:1].lower()}{what[1:]}" if path else f"{what[:1].lower()}{what[1:]}"
+
+
+def _meant(path: str, key: str) -> str:
+    """Return the key of this section that is most like the one given, as a question; "" if none is."""
+    known = get_type_hints(Config if not path else _SECTIONS[path]) if path in ("", *_SECTIONS) else ()
+    likely = difflib.get_close_matches(key, known, 1)
+    return f" (is {_join(path, likely[0])} meant?)" if likely else ""
 
 
 def _join(path: str, key: str) -> str:

@@ -24,10 +24,15 @@ def warnings(config: Config, certificates: Certificates | None) -> Iterator[str]
         yield from _certificates(config, certificates)
 
 
+def check_data_dir(data_dir: str) -> None:
+    """Raise ConfigError if there is something else in the place of the data directory."""
+    for place in (folder := Path(data_dir), *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise ConfigError(f"node.data_dir: {place} is a file: name a folder, which the node makes if there is none")
+
+
 def _check_files(config: Config) -> None:
-    folder = Path(config.node.data_dir)
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"node.data_dir: {folder} is a file: name a folder, which the node makes if there is none")
+    check_data_dir(config.node.data_dir)
     if config.log.audit_file is None:
         return
     file = Path(config.log.audit_file)

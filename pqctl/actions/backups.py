@@ -11,6 +11,7 @@ from typing import BinaryIO
 from sockpq import Client, Refused
 
 from sockpqd.pqctl.connect import Servers, cluster_of
+from sockpqd.pqctl.health import id_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
 from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, UNREACHED, Failure
@@ -19,6 +20,7 @@ from sockpqd.pqctl.output.text import counted, sized
 from sockpqd.pqctl.snapshot_file import Contents, Damaged, users_in
 from sockpqd.pqctl.snapshot_file import verify as read
 
+ID_DIGITS = 16              # of the cluster's identity in sentences, as in `cluster status`
 CLUSTER_DIGITS = 8          # of the cluster's identity in names of files
 NONE = "0" * CLUSTER_DIGITS
 NAME = re.compile(r"sockpqd-([0-9a-f]{8})-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.snapshot")
@@ -98,7 +100,8 @@ def restore(call: Call, file: str, *, dry_run: bool, with_users: bool, yes: bool
     with opened(file) as stream, cluster_of(call, serving=True) as (client, servers):
         contents = _read(file, stream)
         if with_users and not contents.users:
-            raise Failure(FILE_ERROR, f"no users are in {file}: it was made without --with-users, or there were none")
+            raise Failure(FILE_ERROR, f"no users are in {file}: it was made without --with-users, or there were none: "
+                                      "leave out --with-users")
         now = client.total()
         level = None if servers.leader is None else servers.leader.cluster_level
         if level is not None and contents.level > level:
@@ -106,16 +109,19 @@ def restore(call: Call, file: str, *, dry_run: bool, with_users: bool, yes: bool
                                    f"{level}: upgrade its nodes first")
         there = (f"{counted(now.jobs, 'waiting job')} and {counted(now.running, 'running job')} "
                  f"in {counted(now.queues, 'queue')}")
+        own = id_of(servers.views)
+        other = f"; THE FILE IS OF ANOTHER CLUSTER than this one, {own}" if _is_foreign(contents, own) else ""
         told = {"file": file, **_as_json(contents)}
         replaced = {"waiting": now.jobs, "running": now.running, "queues": now.queues}
         if dry_run:
             holds = now.jobs or now.running or now.queues
             what = f"the cluster's {there}" if holds else "nothing, as there is no job"
-            call.answer(f"{file} is good: {_described(contents)}; it would replace {what}. "
+            call.answer(f"{file} is good: {_described(contents)}{other}; it would replace {what}. "
                         "Nothing was done.", {**told, "replaced": replaced, "restored": False})
             return DONE
         if not yes:
-            confirm(f"Replace the cluster's {there} by {file} ({_described(contents)})?", yes)
+            confirm(f"Replace the {there} of cluster {own or 'without identity'} by {file} "
+                    f"({_described(contents)}{other})?", yes)
         # Not closed here: after an error its traceback still holds parts of it, and closing would hide the error.
         client.clone(memoryview(mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)))
         kept = _set_users(client, stream) if with_users else []
@@ -152,8 +158,13 @@ def _read(file: str, stream: BinaryIO) -> Contents:
 def _described(contents: Contents) -> str:
     when = datetime.fromtimestamp(contents.clock_s, UTC)
     users = f"with {counted(contents.users, 'user')}, " if contents.users else ""
-    return (f"{sized(contents.size)}, {users}cluster {contents.cluster or 'without identity'}, "
+    return (f"{sized(contents.size)}, {users}cluster {contents.cluster[:ID_DIGITS] or 'without identity'}, "
             f"level {contents.level}, as of {when:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _is_foreign(contents: Contents, own: str | None) -> bool:
+    """Return whether a backup is of another cluster than the one with this id, of which servers tell the beginning."""
+    return bool(contents.cluster) and own is not None and not contents.cluster.startswith(own)
 
 
 def _as_json(contents: Contents) -> dict[str, object]:

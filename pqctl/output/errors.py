@@ -24,7 +24,7 @@ KINDS = {
 
 UNSAYING = "409 Not Possible"       # the beginning of answers that are words for programs
 EXPLAINED = {                   # explanations of error answers, see docs/PROTOCOL.md
-    "403 Forbidden": "the user has no right to do that: `pqctl user list`",
+    "403 Forbidden": "the user has no right to do that: an administrator sees its rights in `pqctl user list`",
     "409 User In File": "this user is in the servers' users file: change it there",
     "409 Change In Progress": "another change is not over: look for a LEARNER in `pqctl cluster status`",
     "409 Job Exists": "an unfinished job of the queue has this key: `pqctl job show QUEUE/KEY`",
@@ -32,6 +32,7 @@ EXPLAINED = {                   # explanations of error answers, see docs/PROTOC
     "409 Queue Exists": "change it by `pqctl queue config`",
     "409 Pulse Exists": "change it by `pqctl pulse config`",
     "409 Queue Not Empty": "it has jobs: `pqctl queue purge`, or --force",
+    "409 Node Exists": "a member has this name: `pqctl cluster status`",
     "409 Last Node": "there is no other",
     "409 Not Possible alone": "no other node can lead now: `pqctl cluster status` shows whether one is up and online",
     "409 Not Possible behind": "it has not caught up",

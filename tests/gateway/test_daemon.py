@@ -216,7 +216,25 @@ def test_an_address_in_use_is_a_clear_end(tmp_path: Path) -> None:
         run = sockpqd("--config", write_config(tmp_path, **ports), folder=tmp_path)
     assert run.returncode == 75
     assert "the node cannot start: OSError" in run.stderr
+    assert f"listen.client = \\\"127.0.0.1:{ports['client']}\\\": Address already in use (another process" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("key", ["peer", "client"])
+def test_an_address_of_another_machine_is_named_with_its_key(key: str, tmp_path: Path) -> None:
+    """The exit code says that another start may help, as the address may come with the network."""
+    run = sockpqd("--config", write_config(tmp_path), folder=tmp_path, SOCKPQD_LISTEN_INSECURE="true",
+                  **{f"SOCKPQD_LISTEN_{key.upper()}": "192.0.2.1:11369"})
+    assert run.returncode == 75
+    assert f"listen.{key} = \\\"192.0.2.1:11369\\\": Cannot assign requested address" in run.stderr
+
+
+def test_a_file_in_the_place_of_the_data_directory_is_a_wrong_configuration(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in ("file", "file/data"):
+        run = sockpqd("--config", write_config(tmp_path), folder=tmp_path, SOCKPQD_NODE_DATA_DIR=str(tmp_path / place))
+        assert run.returncode == 2
+        assert f"node.data_dir: {tmp_path / 'file'} is a file: name a folder" in run.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--nodes", "3"]])

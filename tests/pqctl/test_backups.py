@@ -60,13 +60,27 @@ def test_what_was_saved_comes_back(nodes: LocalCluster, tmp_path: Path, capsys: 
     assert (code, dry["restored"], dry["replaced"]) == (DONE, False, {"waiting": 1, "running": 0, "queues": 1})
     terminal = Terminal(nodes.servers[:1], "restore", str(file))
     terminal.wait_for("[y/N]")
-    assert "Replace the cluster's 1 waiting job and 0 running jobs in 1 queue by" in " ".join(terminal.text.split())
+    told_there = " ".join(terminal.text.split())
+    assert f"Replace the 1 waiting job and 0 running jobs in 1 queue of cluster {good['cluster'][:16]} by" in told_there
+    assert "ANOTHER CLUSTER" not in told_there
     terminal.type("y\n")
     assert terminal.end() == DONE
     job = ask(capsys, nodes.servers, "job", "get", "mail")[1]["job"]
     assert job["data_base64"] == "a2VwdA=="         # "kept": what came later is gone, and --dry-run had done nothing
     run(capsys, *servers, "job", "done", str(job["id"]))
     assert ask(capsys, nodes.servers, "queue", "stat")[1]["queues"] == 0
+
+
+def test_a_backup_of_another_cluster_is_told_from_one_of_this(
+    node: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "state"
+    file.write_bytes(snapshot(level=1))
+    own = ask(capsys, node.servers, "cluster", "status")[1]["cluster"]
+    code, out, _ = run(capsys, "--servers", *node.servers, "restore", str(file), "--dry-run")
+    assert code == DONE
+    assert f"cluster {CLUSTER.hex()[:16]}, " in out
+    assert f"; THE FILE IS OF ANOTHER CLUSTER than this one, {own}; it would replace" in out
 
 
 def test_users_are_saved_and_set_again_if_somebody_says_so(

@@ -61,6 +61,14 @@ def test_five_nodes_can_lose_two() -> None:
     assert assess([*views[:2], *(no_view(f"10.0.0.{number}:11361") for number in (3, 4, 5))]).can_lose == 0
 
 
+def test_the_first_line_names_the_nodes_that_make_it_less_than_healthy() -> None:
+    lines = (line("n1", 1, "LEADER"), line("n2", 2, "FOLLOWER"), line("n3", 3, "FOLLOWER", online=False))
+    health = assess([view(node.name, node.id or 0, *lines) for node in lines])
+    assert health.exit_code == DEGRADED
+    assert headline(health) == (
+        "DEGRADED, but serving: n1 leads; 3 of 3 nodes up, can lose 1 more node; n3 switched offline")
+
+
 def with_learner(*, up: int = 3, role: str = "LEARNER", term: int | None = 7) -> tuple[NodeStatus, ...]:
     """Return n1's lines on three voters, the first `up` of which are there, and on a node that was added."""
     voters = (line(f"n{number}", number, "LEADER" if number == 1 else "FOLLOWER") for number in (1, 2, 3))

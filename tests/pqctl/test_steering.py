@@ -53,7 +53,7 @@ def test_the_service_can_be_switched_on_while_it_is_off(
 
 
 @pytest.mark.parametrize(("arguments", "told"), [
-    (("add", "n2", "a:1", "a:2"), "refused: 409 Node Exists"),
+    (("add", "n2", "a:1", "a:2"), "refused: 409 Node Exists (a member has this name: `pqctl cluster status`)"),
     (("remove", "n9"), "there is no node 'n9'; there are: n1, n2, n3"),
     (("transfer", "n9"), "there is no node 'n9'; there are: n1, n2, n3"),
 ])

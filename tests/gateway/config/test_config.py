@@ -120,9 +120,10 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
 
 
 @pytest.mark.parametrize(("text", "change", "sentence"), [
-    ("[nodes]\nx = 1", {}, "nodes: unknown key"),
+    ("[nodes]\nx = 1", {}, "nodes: unknown key (is node meant?)"),
     ("[limits]\ndata_bytes = 1", {}, "limits.data_bytes: unknown key"),
     ("[raft]\nelection_ms = 1", {}, "raft.election_ms: unknown key"),
+    ("", {"listen.pear": "x"}, "listen.pear: unknown key (is listen.peer meant?)"),
     ("", {"node.id": 1}, "node.id: unknown key"),
     ("", {"listen.https": "x"}, "listen.https: unknown key"),
     ("", {"cluster.members.1.weight": 1}, "cluster.members[1].weight: unknown key"),

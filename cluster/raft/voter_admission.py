@@ -78,7 +78,7 @@ class Admission:
                         " and ".join(filled), "is" if len(filled) == 1 else "are")
             return
         silent = sorted(peer.name for peer in self._quorum.peers if peer.info is None)
-        log.warning("a new cluster is founded when all its members have said that they are empty: still waiting for %s."
+        log.warning("a new cluster is founded when all its members report that they are empty: still waiting for %s."
                     " Start what is missing. If it will not come, and no node ever had data, start a majority of the"
                     " nodes once with --bootstrap.", " and ".join(silent))
 

@@ -76,7 +76,7 @@ SHOWN = {       # what programs print
 OTHERS = (
     ". .venv", "ansible", "celery", "cd", "createdb", "curl", "django-admin", "dramatiq", "eval", "export", "git",
     "helm", "journalctl", "kubectl", "mkdir", "mv", "printf", "python3 -m venv", "sha256sum", "skopeo", "ssh",
-    "ssh-keygen", "twine", "sudo -u postgres createuser", "sudo apt", "sudoedit", "systemctl", "sudo systemctl",
+    "ssh-keygen", "twine", "sudo -u postgres createuser", "sudo apt", "sudo mv", "sudoedit", "systemctl", "sudo systemctl",
     "sudo systemd-sysusers", "sudo python3 -m venv", "sudo useradd", "taskiq",
 )
 INSTALLED = "/opt/sockpqd/share/"

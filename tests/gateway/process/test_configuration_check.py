@@ -1,4 +1,4 @@
-"""What --check-config finds in a configuration that is valid by itself."""
+"""Findings of --check-config in a configuration that is valid by itself."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ SHOWN = {       # what programs print
 OTHERS = (
     ". .venv", "ansible", "celery", "cd", "createdb", "curl", "django-admin", "dramatiq", "eval", "export", "git",
     "helm", "journalctl", "kubectl", "mkdir", "mv", "printf", "python3 -m venv", "sha256sum", "skopeo", "ssh",
-    "ssh-keygen", "twine", "sudo -u postgres createuser", "sudo apt", "sudo mv", "sudoedit", "systemctl", "sudo systemctl",
-    "sudo systemd-sysusers", "sudo python3 -m venv", "sudo useradd", "taskiq",
+    "ssh-keygen", "twine", "sudo -u postgres createuser", "sudo apt", "sudo mv", "sudoedit", "systemctl",
+    "sudo systemctl", "sudo systemd-sysusers", "sudo python3 -m venv", "sudo useradd", "taskiq",
 )
 INSTALLED = "/opt/sockpqd/share/"
 OWN = {"mail.toml"}         # files that the reader makes, as the page shows

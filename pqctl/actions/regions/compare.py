@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from sockpq import Client, ReplicaStatus, SockpqError
+from sockpq import Client, SockpqError
 
 from sockpqd.pqctl.actions.hashes import ANSWER_S, PAUSE_S, Comparison
 from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
@@ -23,19 +23,13 @@ def hashes(call: Call, client: Client, servers: Servers) -> Iterator[tuple[str, 
             yield name, *client.cluster_hash(address, timeout=min(ANSWER_S, call.timeout))
 
 
-def told(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
-    """Return how the nodes follow; None if this is no replica, or the servers do not say it to this user."""
-    try:
-        return ask(client, servers.named(), min(ANSWER_S, call.timeout))
-    except SockpqError:
-        return None
-
-
 def status(call: Call, origin: OriginAccess | None) -> int:
     """Show how far the copy is on each node of the replica, and how far its origin is if that is given."""
     with cluster_of(call) as (client, servers):
         copies = list(hashes(call, client, servers))
-        follows = told(call, client, servers)
+        follows = None
+        with suppress(SockpqError):         # this user may not ask it, or the servers are too old
+            follows = ask(client, servers.named(), min(ANSWER_S, call.timeout))
     executed = None
     if origin is not None:
         with cluster_of(origin_of(call, origin)) as (client, servers):

@@ -41,7 +41,7 @@ def follow(call: Call, origin: OriginAccess | None) -> int:
             return REFUSED
     try:
         with cluster_of(call, leading=origin is None) as (client, servers):
-            told = _told(call, client, servers)
+            told = _statuses(call, client, servers)
             if told is None:
                 if origin is None:
                     raise Failure(REFUSED, NO_REPLICA)
@@ -75,7 +75,7 @@ def stop(call: Call, yes: bool) -> int:
 
 def _stoppable(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus]:
     """Return how the nodes follow. Raises Failure if the cluster is no replica, or no node says whether it is one."""
-    told = _told(call, client, servers)
+    told = _statuses(call, client, servers)
     if told is None:
         raise Failure(REFUSED, f"{NO_REPLICA}; nothing was stopped")
     return told
@@ -86,7 +86,7 @@ def _stopped(
 ) -> tuple[str, int]:
     """Return where a stopped replica stands, in words and as a number; `told`: the earlier answers of its nodes."""
     try:
-        now = _told(call, client, servers)
+        now = _statuses(call, client, servers)
     except (Failure, SockpqError):                      # it is stopped, whether a node says where or not
         position = _position(told)
         return f"{position} or shortly after", position
@@ -100,7 +100,7 @@ def _position(told: dict[str, ReplicaStatus]) -> int:
     return max((status.position for status in told.values()), default=0)
 
 
-def _told(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
+def _statuses(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
     """Return how the nodes follow, None if the cluster is no replica. Raises Failure if none says it."""
     try:
         found = replicas.ask(client, servers.named(), call.timeout)
@@ -194,7 +194,7 @@ def _replica(call: Call, own: list[ServerView], origin: Call) -> Check:
     """Check that the cluster of this call is, or can be, a copy of this origin."""
     with cluster_of(call) as (client, servers):
         try:
-            told = _told(call, client, servers)
+            told = _statuses(call, client, servers)
         except ForbiddenError:
             return Check(SKIP, "replica", "its servers do not say how they follow to this user", "use one with admin")
         if told is None:

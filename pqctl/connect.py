@@ -22,6 +22,7 @@ from sockpqd.pqctl.health import (
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, USAGE_ERROR, Failure
 from sockpqd.pqctl.output.stdio import say
+from sockpqd.pqctl.replicas import part_of
 
 NO_LEADER = "no server leads: `pqctl cluster status` shows which nodes run"
 PAUSE_S = 0.05      # between two attempts to find a leader
@@ -164,9 +165,25 @@ def cluster_of(
     """
     servers = (find_leader if leading else find)(call)
     if serving and servers.leader is not None and servers.leader.online is False:
+        must_play_no_part(call, servers)
         raise Failure(UNREACHED, _offline(servers.views, servers.leader.name))
     with call.access.client(servers.addresses, call.timeout, connections) as client:
-        yield client, servers
+        try:
+            yield client, servers
+        except Unavailable:
+            if serving:
+                must_play_no_part(call, servers)
+            raise
+
+
+def must_play_no_part(call: Call, servers: Servers) -> None:
+    """Raise Failure if the cluster executes nothing of clients as it is a copy of another one, or was fenced.
+
+    Only users with the right admin can learn that, so it is asked when a command was not executed.
+    """
+    part = part_of(list(servers.named()), call.timeout, call.access)
+    if part is not None:
+        raise Failure(UNREACHED, part.reason)
 
 
 @contextmanager

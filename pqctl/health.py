@@ -24,7 +24,8 @@ class Health:
     figures, or FULL if it takes no further connections. `learners` are members without a vote, all others are voters.
     `missing` are members that do not answer or, if a leader serves, are not in contact with it. `notes` are sentences
     about anything unusual. `cluster` is the cluster's id, None if no server that answers knows it. `service_off`: the
-    whole service is switched offline (CLUSTER OFFLINE), None if no leader reports it.
+    whole service is switched offline (CLUSTER OFFLINE), None if no leader reports it. `named`: names and addresses of
+    the nodes that answer.
     """
 
     leader: NodeStatus | None
@@ -34,6 +35,7 @@ class Health:
     notes: list[str]
     cluster: str | None = None
     service_off: bool | None = None
+    named: tuple[tuple[str, str], ...] = ()
 
     @property
     def serving(self) -> bool:
@@ -186,6 +188,7 @@ def assess(views: list[ServerView], given: int) -> Health:
                *(f"{name} was added and does not answer: it does not count yet" for name in silent)],
         cluster=id_of(own),
         service_off=_service_off(own),
+        named=tuple((name, view.server) for name, view in told.items()),
     )
 
 

@@ -2,11 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from sockpq import Client, ForbiddenError, NotSupported, ReplicaStatus, SockpqError
+from sockpq import BadArguments, Client, ForbiddenError, NotSupported, ReplicaStatus, SockpqError
+
+from sockpqd.pqctl.access import ClusterAccess
+from sockpqd.pqctl.output.fence import fenced, fenced_for
 
 FOLLOWING, SNAPSHOT, IDLE, STOPPED = "following", "snapshot", "idle", "stopped"
+
+
+@dataclass(frozen=True)
+class RegionPart:
+    """The part that a cluster plays for another region: a copy, or an origin that was fenced for the cluster `fenced`.
+
+    `found`: how the nodes of a copy follow, by name; empty if it was fenced.
+    """
+
+    found: Mapping[str, ReplicaStatus]
+    fenced: str | None = None
+
+    @property
+    def origin(self) -> str | None:
+        """The id of the cluster of which this one is a copy, None if that is not known."""
+        return next((status.origin for status in self.found.values() if status.origin is not None), None)
+
+    @property
+    def reason(self) -> str:
+        """Say why the cluster executes nothing of clients, and what to do."""
+        if self.fenced is not None:
+            return fenced(self.fenced)
+        return (f"this cluster is a copy of the cluster {self.origin or 'in replica.of'}, and answers what only reads: "
+                "name servers of that one, or promote this one if that one is lost (`pqctl region promote`)")
+
+
+def part_of(named: Sequence[tuple[str, str]], timeout: float, access: ClusterAccess) -> RegionPart | None:
+    """Ask the nodes for the part of their cluster; None if it has none, or if they do not say it to this user."""
+    if not named:
+        return None
+    try:
+        with access.client([address for _, address in named], timeout) as client:
+            found = ask(client, named, timeout)
+    except (SockpqError, BadArguments) as error:
+        replica = fenced_for(error) if isinstance(error, SockpqError) else None
+        return None if replica is None else RegionPart({}, replica)
+    return RegionPart(found) if found else None
 
 
 def ask(client: Client, named: Iterable[tuple[str, str]], timeout: float) -> dict[str, ReplicaStatus] | None:
@@ -31,13 +72,18 @@ def ask(client: Client, named: Iterable[tuple[str, str]], timeout: float) -> dic
     return found
 
 
-def fenced_for(error: SockpqError) -> str | None:
-    """Return the id of the cluster in whose favour this one is switched off for good; None if the error is another."""
-    words = str(error).split()
-    return words[-1] if words[-3:-1] == ["409", "Fenced"] or words[:2] == ["409", "Fenced"] else None
+def is_stopped(found: Mapping[str, ReplicaStatus]) -> bool:
+    """Return whether the copy was stopped by `pqctl region stop`."""
+    return any(status.phase == STOPPED for status in found.values())
 
 
-def follower_of(found: dict[str, ReplicaStatus]) -> tuple[str, ReplicaStatus] | None:
+def follows(found: Mapping[str, ReplicaStatus]) -> bool:
+    """Return whether the copy gets what its origin executes, or the state with which it begins."""
+    follower = None if is_stopped(found) else follower_of(found)
+    return follower is not None and follower[1].phase in (FOLLOWING, SNAPSHOT)
+
+
+def follower_of(found: Mapping[str, ReplicaStatus]) -> tuple[str, ReplicaStatus] | None:
     """Return the node that follows or tries to, and what it says; None if no node does."""
     return next(((name, status) for name, status in found.items() if status.phase not in (IDLE, STOPPED)), None)
 
@@ -49,9 +95,9 @@ def behind(status: ReplicaStatus) -> str:
     return f"{max(0, status.executed - status.position)} entries and {status.lag:.1f} s behind"
 
 
-def in_words(found: dict[str, ReplicaStatus]) -> str:
+def in_words(found: Mapping[str, ReplicaStatus]) -> str:
     """Describe in one line how the copy follows its origin."""
-    if any(status.phase == STOPPED for status in found.values()):
+    if is_stopped(found):
         return "stopped: it does not follow (`pqctl region follow` ends that)"
     if not found:
         return "no node says whether it follows"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from sockpqd.pqctl.health import FULL, HEALTHY, Health
+from sockpqd.pqctl.health import DEGRADED, FULL, HEALTHY, Health
 from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.replicas import RegionPart, follows, in_words
 
 
-def as_json(health: Health) -> dict[str, object]:
-    """Return the object printed by `cluster status --json`."""
+def as_json(health: Health, part: RegionPart | None = None) -> dict[str, object]:
+    """Return the object printed by `cluster status --json`. `part`: of the cluster for another region."""
     return {
         "cluster": health.cluster,
-        "serving": health.serving,
+        "serving": health.serving and part is None,
         "leader": health.leader.name if health.leader else None,
         "can_lose": health.can_lose,
         "nodes": [
@@ -29,12 +30,31 @@ def as_json(health: Health) -> dict[str, object]:
             }
             for node in health.nodes
         ],
+        "copy": (None if part is None or part.fenced is not None
+                 else {"of": part.origin, "follows": follows(part.found)}),
+        "fenced_for": None if part is None else part.fenced,
     }
 
 
-def headline(health: Health) -> str:
-    """Summarize in one sentence whether the cluster serves, and how many nodes it can lose."""
+def exit_code(health: Health, part: RegionPart | None = None) -> int:
+    """Return the exit code of `cluster status`: a copy that does not follow is degraded."""
+    if part is None or health.exit_code != HEALTHY:
+        return health.exit_code
+    return HEALTHY if follows(part.found) else DEGRADED
+
+
+def headline(health: Health, part: RegionPart | None = None) -> str:
+    """Summarize in one sentence whether the cluster serves, and how many nodes it can lose.
+
+    `part`: of the cluster for another region.
+    """
     members = health.voters
+    if part is not None and part.fenced is not None:
+        return (f"NOT SERVING: FENCED, switched off for good, as its copy takes its place, the cluster {part.fenced}; "
+                f"{health.up} of {members} nodes up")
+    if part is not None:
+        return (f"A COPY, answers reads only: of the cluster {part.origin or '-'}; {in_words(part.found)}; "
+                f"{health.up} of {counted(members, 'node')} up")
     if not health.reached:
         return f"NOT REACHED: no answer from {counted(members, 'server')}; name others of the cluster by --servers"
     if health.leader is None:

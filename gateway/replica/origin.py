@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from types import TracebackType
 
 from sockpqd.connections import set_up
@@ -14,6 +15,7 @@ ANSWER_S = 30.0             # for the answer to a command,
 SNAPSHOT_S = 3600.0         # for the first line of a snapshot, which is written to the disk first,
 SILENCE_S = 20.0            # and for anything of a feed or a snapshot
 READ_BYTES = 256 << 10
+CLOSED = "it closed the connection"
 LINE_BYTES_MAX = 1 << 20    # rows of CLUSTER STATUS and the like
 
 Address = tuple[str, int]
@@ -41,7 +43,7 @@ class OriginConnection:
                     host, port, ssl=settings.context, limit=LINE_BYTES_MAX,
                     server_hostname=host if settings.context is not None else None)
         except (OSError, TimeoutError) as error:
-            raise OriginError(f"no connection ({_reason(error)})") from error
+            raise OriginError(_distrust(error) or f"no connection ({_reason(error)})") from error
         set_up(writer.get_extra_info("socket"))     # a snapshot may be waited for much longer than a host is away
         origin = cls(address, reader, writer)
         try:
@@ -88,7 +90,9 @@ class OriginConnection:
                 line = await self._reader.readuntil(b"\n")
         except TimeoutError:
             raise OriginError(f"no answer for {answer_s:.0f} s") from None
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        except asyncio.IncompleteReadError as error:
+            raise OriginError(CLOSED) from error
+        except (OSError, asyncio.LimitOverrunError) as error:
             raise OriginError(f"the connection broke ({_reason(error)})") from error
         return line.decode("utf-8", "replace").strip()
 
@@ -102,7 +106,7 @@ class OriginConnection:
         except OSError as error:
             raise OriginError(f"the connection broke ({_reason(error)})") from error
         if not data:
-            raise OriginError("it closed the connection")
+            raise OriginError(CLOSED)
         return data
 
     async def cluster(self) -> str | None:
@@ -123,6 +127,15 @@ class OriginConnection:
         if len(words) != 5 or words[:2] != ["200", "OK"]:
             raise OriginError(f"CLUSTER LEADER was answered {answer}")
         return words[2:3] == number
+
+
+def _distrust(error: BaseException) -> str | None:
+    """Describe an error of TLS by its cause and the key of the configuration; None if it is another one."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}; compare replica.ca and replica.of"
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS with it ({error.reason or error}): replica.of needs ports for clients, of an origin with TLS"
+    return None
 
 
 def _reason(error: BaseException) -> str:

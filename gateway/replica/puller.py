@@ -40,6 +40,11 @@ SLOW = (
     "the origin deletes entries faster than its snapshot arrives here, so the copy cannot go on behind it: give the "
     "origin a greater feed.keep_bytes, for what is written there in that time. The next snapshot is fetched later"
 )
+REFUSALS = {                    # answers to CLUSTER FEED, and what an operator can do
+    "403 Forbidden": "feeds no copy to this user, or not over this connection (403 Forbidden): give replica.user the "
+                     "right admin at the origin, and use TLS (replica.ca)",
+    "500 Offline Mode": "is a copy itself (500 Offline Mode): replica.of must name servers of its origin",
+}
 UNREADABLE = (
     "the snapshot of the origin cannot be read: it is damaged, or of a newer version of sockpqd. The next one is "
     "fetched later"
@@ -250,7 +255,8 @@ class Puller:
                             "cluster, or one of them was damaged. Empty the data directories of the replica to begin "
                             "again")
         if answer != f"200 OK {index + 1}":
-            raise OriginError(f"{_text(origin.address)} answered CLUSTER FEED with {answer}")
+            why = REFUSALS.get(answer, f"answered CLUSTER FEED with {answer}")
+            raise OriginError(f"{_text(origin.address)} {why}")
         self._drop_partial()
         self._checkpoints.clear()
         self._begun(Phase.FOLLOWING, origin)

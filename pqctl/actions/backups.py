@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from sockpq import Client, Refused
 
-from sockpqd.pqctl.connect import Servers, cluster_of
+from sockpqd.pqctl.connect import Servers, cluster_of, must_play_no_part
 from sockpqd.pqctl.health import id_of
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
@@ -98,6 +98,7 @@ def verify(call: Call, file: str) -> int:
 def restore(call: Call, file: str, *, dry_run: bool, with_users: bool, yes: bool) -> int:
     """Replace the state of the cluster by a backup, or describe what that would do."""
     with opened(file) as stream, cluster_of(call, serving=True) as (client, servers):
+        must_play_no_part(call, servers)        # the client would try for minutes, as in an election
         contents = _read(file, stream)
         if with_users and not contents.users:
             raise Failure(FILE_ERROR, f"no users are in {file}: it was made without --with-users, or there were none: "

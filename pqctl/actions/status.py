@@ -11,7 +11,8 @@ from sockpq import NodeStatus
 
 from sockpqd.pqctl.health import DEGRADED, HEALTHY, NOT_SERVING, Health, look
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.report import as_json, headline
+from sockpqd.pqctl.replicas import RegionPart, part_of
+from sockpqd.pqctl.report import as_json, exit_code, headline
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -23,23 +24,23 @@ HEAD_STYLES = {HEALTHY: "bold green", DEGRADED: "bold yellow", NOT_SERVING: "bol
 
 def show(call: Call) -> int:
     """Print the status once; the exit code reports the health."""
-    health = _look(call)
+    health, part = _look(call)
     if call.as_json:
-        call.print(json.dumps(as_json(health), indent=2))
+        call.print(json.dumps(as_json(health, part), indent=2))
     else:
-        call.print_rich(picture(health))
-    return health.exit_code
+        call.print_rich(picture(health, part))
+    return exit_code(health, part)
 
 
 def watch(call: Call, interval: float) -> int:
     """Print the status until interrupted: in place on a terminal, otherwise one after another."""
     if call.as_json:
         while True:
-            call.print(json.dumps(as_json(_look(call))))
+            call.print(json.dumps(as_json(*_look(call))))
             time.sleep(interval)
     if not sys.stdout.isatty():
         while True:
-            call.print_rich(picture(_look(call)))
+            call.print_rich(picture(*_look(call)))
             call.print("")
             time.sleep(interval)
 
@@ -49,15 +50,16 @@ def watch(call: Call, interval: float) -> int:
 
     with Live(console=console(), auto_refresh=False) as live:
         while True:
-            live.update(picture(_look(call)), refresh=True)
+            live.update(picture(*_look(call)), refresh=True)
             time.sleep(interval)
 
 
-def _look(call: Call) -> Health:
-    return look(call.servers, call.timeout, call.access)
+def _look(call: Call) -> tuple[Health, RegionPart | None]:
+    health = look(call.servers, call.timeout, call.access)
+    return health, part_of(health.named, call.timeout, call.access)
 
 
-def picture(health: Health) -> Group:
+def picture(health: Health, part: RegionPart | None = None) -> Group:
     """Render the headline, a line per node, then notes."""
     from rich.console import Group  # loading rich takes longer than asking the servers
     from rich.text import Text
@@ -70,7 +72,7 @@ def picture(health: Health) -> Group:
         Column("version"), Column("level"),
     )
     return Group(
-        Text(headline(health), HEAD_STYLES[health.exit_code]),
+        Text(headline(health, part), HEAD_STYLES[exit_code(health, part)]),
         table(columns, ((_row(node), STYLES[node.role]) for node in health.nodes)),
         Text(f"cluster {health.cluster or '-'}"),
         *(Text(f"note: {note}", "yellow") for note in health.notes),

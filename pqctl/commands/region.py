@@ -47,7 +47,10 @@ def region() -> None:
     """
 
 
-@command(region, timeout=5.0, epilog=exit_codes.READING)
+@command(region, timeout=5.0, epilog=exit_codes.epilog(
+    done="it follows, or fetches the state with which it begins",
+    refused="it does not follow, or is no copy of ORIGIN; the lines say why", unreached="no server answers",
+    unknown=""))
 @click.argument("origin", required=False, metavar=f"[{ORIGIN}]")
 @_reaching_origin
 def status(call: Call, origin: OriginAccess | None) -> int:
@@ -58,7 +61,8 @@ def status(call: Call, origin: OriginAccess | None) -> int:
 
 
 @command(region, timeout=5.0, epilog=exit_codes.epilog(
-    done="it can follow, or follows", refused="something is in the way; the lines with FAIL say what"))
+    done="it can follow, or follows",
+    refused="it cannot or does not follow; the lines with FAIL say why"))
 @click.argument("origin", required=False, metavar=f"[{ORIGIN}]")
 @_reaching_origin
 def follow(call: Call, origin: OriginAccess | None) -> int:
@@ -66,7 +70,8 @@ def follow(call: Call, origin: OriginAccess | None) -> int:
 
     A copy follows when its nodes have a section [replica] in their configuration and are started with empty data
     directories: with ORIGIN this looks from here whether the servers answer, feed a copy to this user, and have a
-    feature level that the copy knows, and prints the section if the nodes do not have it yet.
+    feature level that the copy knows, and prints the section if the nodes do not have it yet. Options for the origin
+    go behind `region follow`.
     """
     from sockpqd.pqctl.actions.regions import following
 

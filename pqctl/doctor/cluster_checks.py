@@ -22,6 +22,7 @@ from sockpqd.pqctl.health import (
     strangers,
 )
 from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.replicas import part_of
 
 SWITCHED_OFF = "the service is switched off: see region"
 CLOCKS_APART_MS = 1000      # AT is in seconds
@@ -34,12 +35,13 @@ def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[
     own = of_one_cluster(views, given)
     health = assess(views, given)
     checks = [servers_answer(views[:given], own), *access_checks.look(views, access)]
-    region = region_checks.look(own, timeout, access)
+    part = part_of(health.named, timeout, access)
+    region = region_checks.look(part)
     off = region is not None and health.switched_off        # it says why: for a copy in another region, or of one
     if not own and any(isinstance(view.error, AuthError) for view in views):
         checks.append(Check(SKIP, "leader", "servers answer this only to users that they accept"))
     else:
-        checks.append(Check(SKIP, "leader", SWITCHED_OFF) if off else leader(health))
+        checks.append(Check(SKIP, "leader", SWITCHED_OFF) if off else leader(health, copy=part is not None))
     if own:
         checks += [members(health), peers(own), clocks(own), versions(health)]
         checks.append(Check(SKIP, "online", SWITCHED_OFF) if off else switched_off(health))
@@ -69,8 +71,12 @@ def _is_of_no_use(view: ServerView) -> bool:
     return not isinstance(view.error, AuthError) and (view.error is not None or not view.nodes)
 
 
-def leader(health: Health) -> Check:
-    """Check that there is a serving leader."""
+def leader(health: Health, *, copy: bool = False) -> Check:
+    """Check that there is a serving leader. `copy`: of a cluster in another region, which executes nothing of clients.
+    """
+    if health.leader is not None and copy:
+        return Check(OK, "leader", f"{health.leader.name} leads this copy, term {health.leader.term}: it answers "
+                     "what only reads, and serves once it is promoted")
     if health.leader is not None:
         return Check(OK, "leader", f"{health.leader.name} leads and serves, term {health.leader.term}")
     if health.switched_off:

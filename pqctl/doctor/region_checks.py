@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from sockpq import BadArguments, ReplicaStatus, ServerView, SockpqError
+from sockpq import ReplicaStatus
 
 from sockpqd.pqctl import replicas
-from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.doctor.check import FAIL, OK, WARN, Check
-from sockpqd.pqctl.health import own_line
+from sockpqd.pqctl.output.fence import fenced
+from sockpqd.pqctl.replicas import RegionPart
 
 LAG_S_MAX = 60.0        # as the alert ReplicaBehind
 NAME = "region"
 
 
-def look(own: Sequence[ServerView], timeout: float, access: ClusterAccess) -> Check | None:
-    """Ask the nodes of this cluster; returns None if it is neither a copy nor a fenced origin, or may not be asked."""
-    named = [(line.name, view.server) for view in own if (line := own_line(view)) is not None]
-    if not named:
+def look(part: RegionPart | None) -> Check | None:
+    """Check the part that this cluster plays for another region; None if it has none, or this user may not ask."""
+    if part is None:
         return None
-    try:
-        with access.client([address for _, address in named], timeout) as client:
-            found = replicas.ask(client, named, timeout)
-    except (SockpqError, BadArguments) as error:
-        replica = replicas.fenced_for(error)
-        return None if replica is None else fenced(replica)
-    return judge(found) if found else None
+    return judge(part.found) if part.fenced is None else Check(FAIL, NAME, fenced(part.fenced))
 
 
-def fenced(replica: str) -> Check:
-    """Report that the service was switched off for good, in favour of this cluster."""
-    return Check(FAIL, NAME, f"this cluster is switched off for good: its copy, the cluster {replica}, takes its place",
-                 "give programs the addresses of that one; these nodes can become its copy with empty data directories "
-                 "(docs/REGIONS.md, Going back)")
-
-
-def judge(found: dict[str, ReplicaStatus]) -> Check:
+def judge(found: Mapping[str, ReplicaStatus]) -> Check:
     """Judge by what the nodes of a copy say how it follows."""
     told = replicas.in_words(found)
-    if any(status.phase == replicas.STOPPED for status in found.values()):
+    if replicas.is_stopped(found):
         position = max(status.position for status in found.values())
         return Check(WARN, NAME, f"this copy was stopped at position {position} of its origin",
                      "`pqctl region follow` lets it follow again")

@@ -45,10 +45,11 @@ def report(call: Call, checks: Sequence[Check]) -> None:
 
 
 def _lines(check: Check, width: int) -> Text:
-    """Format a check as one line, wrapped and indented on a narrow terminal."""
+    """Format a check as one line, wrapped and indented on a narrow terminal; further lines of its advice stay lines."""
     from rich.text import Text  # not for --json
 
     head = f"{check.state:<4}  {check.name:<12}  "
-    text = printable(check.found + (f": {check.advice}" if check.advice else ""))
-    body = f"\n{' ' * len(head)}".join(textwrap.wrap(text, max(width - len(head), 20)))
+    text, *block = (check.found + (f": {check.advice}" if check.advice else "")).split("\n")
+    body = f"\n{' ' * len(head)}".join(textwrap.wrap(printable(text), max(width - len(head), 20)))
+    body += "".join(f"\n    {printable(line)}" for line in block)       # of a file, to be copied
     return Text().append(head, COLOURS[check.state]).append(body)

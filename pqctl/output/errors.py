@@ -15,6 +15,7 @@ from sockpq import (
 )
 
 from sockpqd.pqctl.output.exit_codes import FILE_ERROR, NOT_ALLOWED, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
+from sockpqd.pqctl.output.fence import fenced, fenced_for
 
 KINDS = {
     REFUSED: "refused", UNREACHED: "unreached", UNKNOWN: "unknown", FILE_ERROR: "file",
@@ -81,7 +82,8 @@ def as_failure(error: Exception) -> Failure | None:
             owner = "no cluster accepts the name now" if error.cluster is None else f"{error.cluster} owns the name"
             return Failure(REFUSED, f"refused: {error} ({owner}: `pqctl map show` has its servers, for --servers)")
         case NotExecuted():
-            return Failure(REFUSED, f"refused: {_explained(error)}")
+            replica = fenced_for(error)
+            return Failure(REFUSED, f"refused: {_explained(error) if replica is None else fenced(replica)}")
         case OSError():
             return Failure(FILE_ERROR, str(error))
         case MemoryError():

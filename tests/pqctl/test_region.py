@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sockpq import AuthError, Client, OutcomeUnknown, ReplicaStatus, SockpqError
@@ -20,10 +20,12 @@ from sockpqd.pqctl import replicas
 from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.actions.regions import drill_node, following
 from sockpqd.pqctl.actions.regions import promote as promotion
+from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN
 from sockpqd.pqctl.doctor.region_checks import judge
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
+from sockpqd.pqctl.settings import Options
 from tests.pqctl.running import ask, run
 from tests.system.load import Producer
 from tests.waiting import PATIENCE_S, until
@@ -49,6 +51,18 @@ def test_a_copy_is_compared_promoted_and_its_origin_fenced(capsys: pytest.Captur
         until(come_to, "the copy does not come to the position of its origin")
         code, told = ask(capsys, replica.servers, "region", "diff", there, "--timeout", str(PATIENCE_S))
         assert (code, told["equal"]) == (DONE, True)
+        code, told = ask(capsys, replica.servers, "cluster", "status", *PATIENT)
+        assert (code, told["serving"], told["copy"]["follows"]) == (DONE, False, True)
+        code, out, _ = run(capsys, "--servers", replica.servers[0], "cluster", "status", *PATIENT)
+        assert out.startswith(f"A COPY, answers reads only: of the cluster {told['copy']['of']}; n1 follows ")
+        for line in (("diff", there), ("status", there), ("promote", "--yes", "--fence", there)):
+            code, _, errors = run(capsys, "--servers", there, "region", *line, *PATIENT)
+            assert (code != DONE, "no copy of another one" in errors) == (True, True), errors
+            code, _, errors = run(
+                capsys, "--servers", replica.servers[0], "region", *line[:-1], replica.servers[0], *PATIENT)
+            assert (code != DONE, "both are the same cluster" in errors) == (True, True), errors
+        code, _, errors = run(capsys, "--servers", replica.servers[0], "job", "put", "q", "data", "--timeout", "2")
+        assert (code, "this cluster is a copy of the cluster " in errors) == (UNREACHED, True)
 
         promotion = ("region", "promote", "--yes", "--fence", there, "--timeout", str(PATIENCE_S))
         code, _, errors = run(capsys, "--servers", replica.servers[0], *promotion)
@@ -56,6 +70,7 @@ def test_a_copy_is_compared_promoted_and_its_origin_fenced(capsys: pytest.Captur
         with Client(replica.servers) as client:
             replica_id = client.cluster_id().id
         assert f'replica = "{replica_id}"' in errors
+        assert "each node must have been restarted" in errors
         origin.terminate("n1")
         code, _, errors = run(capsys, "--servers", replica.servers[0], *promotion[:-1], "15")
         assert code == UNREACHED
@@ -73,7 +88,20 @@ def test_a_copy_is_compared_promoted_and_its_origin_fenced(capsys: pytest.Captur
         with Client(replica.servers, timeout=PATIENCE_S) as client:
             assert [job.text for job in client.get_many(100, "q", expire=3600)] == [*map(str, range(20)), "last"]
         code, _, errors = run(capsys, "--servers", replica.servers[0], "region", "promote", "--yes")
-        assert (code, "No Replica" in errors) == (REFUSED, True)
+        assert (code, "it was promoted" in errors) == (REFUSED, True)
+        code, _, errors = run(capsys, "--servers", replica.servers[0], *promotion)
+        assert (code, "it was promoted" in errors) == (REFUSED, True)
+        for command, expected in (("status", REFUSED), ("diff", UNREACHED)):
+            code, _, errors = run(capsys, "--servers", replica.servers[0], "region", command, there)
+            assert (code, "each cluster has a log of its own" in errors) == (expected, True)
+
+        for line in (("job", "put", "q", "data"), ("cluster", "online"), ("region", "follow")):
+            code, _, errors = run(capsys, "--servers", there, *line)
+            assert (code != DONE, f"the cluster {replica_id}, takes its place" in errors) == (True, True), errors
+        code, told = ask(capsys, origin.servers, "cluster", "status", *PATIENT)
+        assert (code, told["fenced_for"]) == (2, replica_id)
+        _, out, _ = run(capsys, "--servers", there, "cluster", "status", *PATIENT)
+        assert out.startswith("NOT SERVING: FENCED, ")
 
         config = replica.config_file("n1")      # a promoted node needs the files of [replica] no longer
         text = config.read_text()
@@ -128,8 +156,12 @@ def test_a_copy_is_stopped_and_follows_again(capsys: pytest.CaptureFixture[str])
         assert code == 1                        # a warning: somebody wanted it so
         assert {name: state for name, state in found(told).items() if state != OK} == {
             "leader": SKIP, "online": SKIP, "region": WARN, "this machine": SKIP, "clocks": SKIP}
-        _, told = ask(capsys, replica.servers, "region", "status", *PATIENT)
-        assert told["phase"] == "stopped"
+        code, told = ask(capsys, replica.servers, "region", "status", *PATIENT)
+        assert (code, told["phase"]) == (REFUSED, "stopped")
+        code, _, errors = run(
+            capsys, "--servers", replica.servers[0], "region", "promote", "--fence", there, "--yes", *PATIENT)
+        assert (code, "`pqctl region follow` lets it follow" in errors) == (REFUSED, True)
+        client.put("q", "the origin was not fenced")
 
         code, _ = ask(capsys, replica.servers, "region", "follow", *PATIENT)
         assert code == DONE
@@ -163,6 +195,9 @@ def test_what_is_no_copy_is_not_stopped_and_cannot_become_one_with_jobs(capsys: 
         code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["replica"]) == (DONE, WARN)
         assert f'[replica]\nof = "{origin.servers[0]}"' in told["checks"][-1]["advice"]
+        code, out, _ = run(capsys, "--servers", other.servers[0], "region", "follow", origin.servers[0], *PATIENT)
+        section = tomllib.loads(out[out.index("    [replica]\n"):])["replica"]     # as printed, on lines of its own
+        assert (code, section) == (DONE, {"of": origin.servers[0]})
         there.put("q", "of its own")
         code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["replica"]) == (REFUSED, FAIL)
@@ -177,6 +212,17 @@ def test_what_is_no_copy_is_not_stopped_and_cannot_become_one_with_jobs(capsys: 
         assert replica_id in told["checks"][-2]["found"]
         code, told = ask(capsys, other.servers, "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["feed"]) == (REFUSED, FAIL)
+        config = origin.config_file("n1")           # it is to become a copy, with the data that it has
+        config.write_text(f'{config.read_text()}\n[replica]\nof = "{other.servers[0]}"\n')
+        origin.terminate("n1")
+        origin.restart("n1")
+        origin.wait_until(
+            lambda views: any(node.role == "LEADER" for view in views for node in view.nodes), "a leader")
+        code, told = ask(capsys, origin.servers, "region", "follow", other.servers[0], *PATIENT)
+        assert (code, found(told)["replica"]) == (REFUSED, FAIL)
+        assert "with empty data directories" in told["checks"][-1]["found"]
+        code, _, errors = run(capsys, "--servers", origin.servers[0], "region", "status", *PATIENT)
+        assert (code, "with empty data directories" in errors) == (REFUSED, True)
 
 
 def test_nothing_is_stopped_while_no_node_says_whether_it_is_a_copy(
@@ -248,6 +294,20 @@ def test_an_origin_that_feeds_as_many_copies_as_it_may_cannot_be_followed(capsys
         code, told = ask(capsys, ["127.0.0.1:1"], "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["feed"]) == (REFUSED, FAIL)
         assert told["checks"][1]["found"] == f"{origin.servers[0]} already feeds as many copies as it may"
+
+
+def test_the_section_of_a_copy_has_a_user_of_its_own(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("word\n")
+    secret.chmod(0o600)
+    replica = Call(Options("here", None, None, "operator", str(secret)), False, 1.0)
+    own = [SimpleNamespace(nodes=[SimpleNamespace(client="10.1.0.1:11361"), SimpleNamespace(client="10.1.0.2:11361")])]
+
+    def section(origin: OriginAccess) -> dict[str, str]:
+        return dict(tomllib.loads(following._section(replica, origin_of(replica, origin), cast("Any", own)))["replica"])
+    of = "10.1.0.1:11361,10.1.0.2:11361"
+    assert section(OriginAccess("there")) == {"of": of, "user": "copy", "secret_file": "/etc/sockpqd/copy.secret"}
+    assert section(OriginAccess("there", user="reader"))["user"] == "reader"
 
 
 @pytest.mark.parametrize(("told", "state", "words"), [
@@ -422,6 +482,8 @@ class Both:
         self.copy = 100                     # the position of the replica,
         self.there: int | None = 100        # and of its origin; None: no node says it
         self.asked: list[str] = []
+        self.phases = ["following"]         # of the replica, as it says them one after the other; the last one stays
+        self.of = "aa" * 8                  # the origin of the replica
         self.leader: str | None = "n1"
         self.value = "aa"                   # the hash of the replica
         self.outcome: SockpqError | None = None
@@ -429,7 +491,15 @@ class Both:
     @contextmanager
     def cluster_of(self, call: Call, *, leading: bool = False) -> Iterator[tuple[Any, Any]]:
         """Stand for connect.cluster_of."""
-        yield self, SimpleNamespace(leader=SimpleNamespace(name="n1"), origin=call.options.servers == "there")
+        there = call.options.servers == "there"
+        views = [SimpleNamespace(cluster=("aa" if there else "bb") * 8)]
+        yield self, SimpleNamespace(leader=SimpleNamespace(name="n1"), origin=there, views=views,
+                                    named=lambda: [("n1", "127.0.0.1:1")])
+
+    def cluster_replica(self, server: str, timeout: float) -> ReplicaStatus:
+        """Stand for Client."""
+        phase = self.phases.pop(0) if len(self.phases) > 1 else self.phases[0]
+        return ReplicaStatus(phase, self.copy, self.of, self.there, None, None, "")
 
     def hashes(self, call: Call, client: object, servers: Any) -> list[tuple[str, int, str]]:
         """Stand for compare.hashes."""
@@ -463,10 +533,10 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Both:
     return found
 
 
-def promoted(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def promoted(capsys: pytest.CaptureFixture[str], timeout: float = 0.2) -> tuple[int, str]:
     """Promote with `--fence`; returns the exit code and the message."""
     code, _, errors = run(
-        capsys, "--servers", "here", "region", "promote", "--yes", "--fence", "there", "--timeout", "0.2")
+        capsys, "--servers", "here", "region", "promote", "--yes", "--fence", "there", "--timeout", str(timeout))
     return code, errors
 
 
@@ -481,6 +551,34 @@ def test_an_origin_is_not_fenced_for_a_copy_that_does_not_follow(
     assert code == UNREACHED
     assert why in errors
     assert both.asked == []
+
+
+@pytest.mark.parametrize(("phase", "code", "why"), [
+    ("stopped", REFUSED, "`pqctl region follow` lets it follow"), ("connecting", UNREACHED, "it is connecting"),
+    ("idle", UNREACHED, "no node that answers follows"), ("snapshot", UNREACHED, "fetches a snapshot"),
+])
+def test_an_origin_is_not_fenced_for_a_copy_at_its_position_that_does_not_read_on(
+    both: Both, capsys: pytest.CaptureFixture[str], phase: str, code: int, why: str,
+) -> None:
+    both.phases = [phase]
+    assert promoted(capsys)[0] == code
+    both.phases = ["following", phase]              # it was stopped, or lost its connection, after the first look
+    found, errors = promoted(capsys)
+    assert (found, both.asked) == (code, [])
+    assert why in errors
+
+
+def test_a_copy_that_connects_again_is_waited_for(both: Both, capsys: pytest.CaptureFixture[str]) -> None:
+    both.phases = ["connecting", "connecting", "following"]
+    both.value = "bb"                               # it goes on to compare both
+    assert "differs from its origin" in promoted(capsys, PATIENCE_S)[1]
+
+
+def test_an_origin_is_not_fenced_for_the_copy_of_another_one(both: Both, capsys: pytest.CaptureFixture[str]) -> None:
+    both.of = "cc" * 8
+    code, errors = promoted(capsys)
+    assert (code, both.asked) == (REFUSED, [])
+    assert f"ORIGIN is another cluster, {'aa' * 8}: this one is a copy of {'cc' * 8}" in errors
 
 
 def test_an_origin_is_not_fenced_for_a_copy_of_something_else(both: Both, capsys: pytest.CaptureFixture[str]) -> None:

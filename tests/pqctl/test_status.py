@@ -24,7 +24,7 @@ def status(capsys: pytest.CaptureFixture[str], servers: list[str]) -> tuple[int,
     code, out, err = run(capsys, "--servers", ",".join(servers), "cluster", "status", "--json")
     assert err == ""
     told = json.loads(out)
-    assert list(told) == ["cluster", "serving", "leader", "can_lose", "nodes"]
+    assert list(told) == ["cluster", "serving", "leader", "can_lose", "nodes", "copy", "fenced_for"]
     assert all(list(node) == NODE_KEYS for node in told["nodes"])
     return code, told
 

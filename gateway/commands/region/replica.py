@@ -15,8 +15,11 @@ def replica(client: Client, command: Command) -> None:
     """CLUSTER REPLICA: phase and position of the copy; on the node that follows, also how far it is behind."""
     hub = client.hub
     machine, puller = hub.cluster.machine, hub.puller
+    if machine.fenced is not None:          # also with replica.of, as it cannot follow before its data are removed
+        client.say(responses.fenced(machine.fenced))
+        return
     if not hub.cluster.is_replica:
-        client.say(responses.NO_REPLICA if machine.fenced is None else responses.fenced(machine.fenced))
+        client.say(responses.NO_REPLICA)
         return
     phase = Phase.IDLE.value if puller is None else puller.figures.phase.value
     follows = puller is not None and puller.figures.phase is not Phase.IDLE

@@ -6,14 +6,18 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from sockpq import Client, SockpqError
+from sockpq import Client, ForbiddenError, ReplicaStatus, SockpqError
 
 from sockpqd.pqctl.actions.hashes import ANSWER_S, PAUSE_S, Comparison
 from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
+from sockpqd.pqctl.actions.regions.standing import mismatch, must_be_copy
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
-from sockpqd.pqctl.replicas import STOPPED, ask, follower_of, in_words
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
+from sockpqd.pqctl.replicas import STOPPED, follower_of, follows, in_words, is_stopped
+
+NOT_SAID = "the nodes say to users with the right admin how they follow"
+NOTHING = ". There is nothing to compare: each cluster has a log of its own"
 
 
 def hashes(call: Call, client: Client, servers: Servers) -> Iterator[tuple[str, int, str]]:
@@ -25,29 +29,39 @@ def hashes(call: Call, client: Client, servers: Servers) -> Iterator[tuple[str, 
 
 def status(call: Call, origin: OriginAccess | None) -> int:
     """Show how far the copy is on each node of the replica, and how far its origin is if that is given."""
-    with cluster_of(call) as (client, servers):
-        copies = list(hashes(call, client, servers))
-        follows = None
-        with suppress(SockpqError):         # this user may not ask it, or the servers are too old
-            follows = ask(client, servers.named(), min(ANSWER_S, call.timeout))
     executed = None
-    if origin is not None:
-        with cluster_of(origin_of(call, origin)) as (client, servers):
-            executed = max((applied for _, applied, _ in hashes(call, client, servers)), default=None)
-    lines, nodes = [] if follows is None else [in_words(follows)], []
+    with cluster_of(call) as (client, servers):
+        found = _found(call, client, servers)
+        copies = list(hashes(call, client, servers))
+        if origin is not None:
+            with cluster_of(origin_of(call, origin)) as (there, originals):
+                if problem := mismatch(found or {}, servers.views, originals.views):
+                    raise Failure(REFUSED, problem)
+                executed = max((applied for _, applied, _ in hashes(call, there, originals)), default=None)
+    lines, nodes = [NOT_SAID if found is None else in_words(found)], []
     for name, applied, _ in copies:
         behind = None if executed is None else max(0, executed - applied)
         lines.append(f"{name}  {applied}" + ("" if behind is None else f"  {behind} entries behind"))
         nodes.append({"name": name, "applied": applied, "behind": behind})
-    follower = None if follows is None else follower_of(follows)
+    follower = None if found is None else follower_of(found)
     status = None if follower is None else follower[1]
-    stopped = follows is not None and any(one.phase == STOPPED for one in follows.values())
+    stopped = found is not None and is_stopped(found)
     call.answer("\n".join(lines), {
         "origin": executed, "nodes": nodes, "phase": STOPPED if stopped else None if status is None else status.phase,
         "server": None if status is None else status.server, "lag": None if status is None else status.lag,
-        "problem": None if follows is None else next((one.problem for one in follows.values() if one.problem), None),
+        "problem": None if found is None else next((one.problem for one in found.values() if one.problem), None),
     })
-    return DONE if copies and (origin is None or executed is not None) else UNREACHED
+    if not copies or (origin is not None and executed is None):
+        return UNREACHED
+    return DONE if found is None or follows(found) else REFUSED
+
+
+def _found(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
+    """Return how the nodes follow, None if they do not say it to this user. Raises Failure if this is no copy."""
+    try:
+        return must_be_copy(call, client, servers, NOTHING)
+    except ForbiddenError:
+        return None
 
 
 def diff(call: Call, origin: OriginAccess) -> int:
@@ -55,6 +69,12 @@ def diff(call: Call, origin: OriginAccess) -> int:
     until = time.monotonic() + call.timeout
     comparison = Comparison()
     with cluster_of(call) as (replica, copies), cluster_of(origin_of(call, origin)) as (there, originals):
+        try:
+            problem = mismatch(_found(call, replica, copies) or {}, copies.views, originals.views)
+        except Failure as failure:
+            problem = str(failure)
+        if problem is not None:
+            raise Failure(UNREACHED, problem)       # 1 is for a copy that differs
         while True:
             for name, applied, value in hashes(call, replica, copies):
                 comparison.add(f"{name} (replica)", applied, value)

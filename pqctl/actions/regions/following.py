@@ -15,20 +15,24 @@ from sockpq import (
     ServerView,
     SockpqError,
     Unavailable,
+    Untrusted,
 )
 
 from sockpqd.pqctl import replicas
 from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
+from sockpqd.pqctl.actions.regions.standing import copy_of, must_be_copy
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
 from sockpqd.pqctl.doctor.run import report
 from sockpqd.pqctl.health import Health, ask, assess, complaint, id_of, of_one_cluster
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
-from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
+from sockpqd.pqctl.output.fence import fenced_for
 
-NO_REPLICA = "this cluster is no copy of another one: it was promoted, or its nodes have no replica.of"
-SECRET_FILE, CA = "/etc/sockpqd/copy.secret", "/etc/sockpqd/origin-ca.crt"     # as in docs/REGIONS.md
+UNSTOPPED = "; nothing was stopped"
+USER, SECRET_FILE, CA = "copy", "/etc/sockpqd/copy.secret", "/etc/sockpqd/origin-ca.crt"     # as in docs/REGIONS.md
+UNTRUSTED_ADVICE = "give the authority that signed the origin's certificates, by --origin-ca FILE behind the command"
 FEED_ADVICE = "give it --user with the right admin there, and use TLS (--ca): a feed has all data"
 
 
@@ -39,33 +43,32 @@ def follow(call: Call, origin: OriginAccess | None) -> int:
         report(call, found)
         if any(check.state == FAIL for check in found):
             return REFUSED
-    try:
-        with cluster_of(call, leading=origin is None) as (client, servers):
-            told = _statuses(call, client, servers)
-            if told is None:
-                if origin is None:
-                    raise Failure(REFUSED, NO_REPLICA)
-                return DONE
-            if any(status.phase == replicas.STOPPED for status in told.values()):
-                client.cluster_online()
-                sentence = "it follows again"
-            else:
-                sentence = replicas.in_words(told)
-    except (AuthError, Unavailable):
-        if origin is None:
-            raise
-        return DONE                     # it is still to be set up, as the checks say
-    if origin is None:
-        call.answer(sentence, {"following": True})
+        try:
+            with cluster_of(call) as (client, servers):
+                told = copy_of(call, client, servers)
+                if told is not None and replicas.is_stopped(told):
+                    client.cluster_online()
+        except (AuthError, Unavailable):
+            pass                        # it is still to be set up, as the checks say
+        return DONE
+    with cluster_of(call, leading=True) as (client, servers):
+        told = must_be_copy(call, client, servers)
+        if replicas.is_stopped(told):
+            client.cluster_online()
+            call.answer("it follows again", {"following": True})
+            return DONE
+    if not replicas.follows(told) and any(status.problem for status in told.values()):
+        raise Failure(REFUSED, f"{replicas.in_words(told)}; `pqctl region follow ORIGIN` looks for the cause")
+    call.answer(replicas.in_words(told), {"following": replicas.follows(told)})
     return DONE
 
 
 def stop(call: Call, yes: bool) -> int:
     """Let the replica stand still. Raises Failure if the cluster is none, so that no service is switched off."""
     with cluster_of(call, leading=True) as (client, servers):
-        _stoppable(call, client, servers)
+        must_be_copy(call, client, servers, UNSTOPPED)
         confirm("Stop following the origin until `pqctl region follow`?", yes)
-        told = _stoppable(call, client, servers)        # it may have been promoted while the question was open
+        told = must_be_copy(call, client, servers, UNSTOPPED)      # it may have been promoted meanwhile
         client.cluster_offline()
         where, position = _stopped(call, client, servers, told)
     call.answer(f"stopped at position {where} of the origin's log; `pqctl region follow` lets it follow again",
@@ -73,20 +76,12 @@ def stop(call: Call, yes: bool) -> int:
     return DONE
 
 
-def _stoppable(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus]:
-    """Return how the nodes follow. Raises Failure if the cluster is no replica, or no node says whether it is one."""
-    told = _statuses(call, client, servers)
-    if told is None:
-        raise Failure(REFUSED, f"{NO_REPLICA}; nothing was stopped")
-    return told
-
-
 def _stopped(
     call: Call, client: Client, servers: Servers, told: dict[str, ReplicaStatus],
 ) -> tuple[str, int]:
     """Return where a stopped replica stands, in words and as a number; `told`: the earlier answers of its nodes."""
     try:
-        now = _statuses(call, client, servers)
+        now = copy_of(call, client, servers)
     except (Failure, SockpqError):                      # it is stopped, whether a node says where or not
         position = _position(told)
         return f"{position} or shortly after", position
@@ -100,28 +95,15 @@ def _position(told: dict[str, ReplicaStatus]) -> int:
     return max((status.position for status in told.values()), default=0)
 
 
-def _statuses(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
-    """Return how the nodes follow, None if the cluster is no replica. Raises Failure if none says it."""
-    try:
-        found = replicas.ask(client, servers.named(), call.timeout)
-    except NotSupported as error:
-        raise Failure(REFUSED, "the servers do not know copies in another region: upgrade them") from error
-    except SockpqError as error:
-        if replicas.fenced_for(error) is None:
-            raise
-        return None
-    if found is not None and not found:
-        raise Failure(UNREACHED, "no node says whether it follows, try again")
-    return found
-
-
 def checks(call: Call, origin: Call) -> Iterator[Check]:
     """Check whether the cluster of this call can follow the one of `origin`, with the same user and authority."""
     views, given = ask(origin.servers, origin.timeout, origin.access)
     own = of_one_cluster(views, given)
     silent = [complaint(view) for view in views[:given] if view not in own]
     if not own:
-        yield Check(FAIL, "origin", "; ".join(silent), "correct the addresses, or look at the network between the two")
+        untrusted = any(isinstance(view.error, Untrusted) for view in views[:given])
+        yield Check(FAIL, "origin", "; ".join(silent), UNTRUSTED_ADVICE if untrusted else
+                    "correct the addresses, or look at the network between the two")
         return
     yield (Check(WARN, "origin", "; ".join(silent), "the copy uses the servers that answer") if silent
            else Check(OK, "origin", f"all {len(views)} servers answer"))
@@ -130,7 +112,8 @@ def checks(call: Call, origin: Call) -> Iterator[Check]:
     mine, count = ask(call.servers, call.timeout, call.access)
     here = of_one_cluster(mine, count)
     if not here:
-        yield Check(SKIP, "replica", "no server of the copy answers yet", _section(origin, own))
+        yield Check(SKIP, "replica", "no server of the copy answers yet",
+                    f"start its nodes with empty data directories, and with\n{_section(call, origin, own)}")
         return
     if id_of(here) is not None and id_of(here) == id_of(own):
         yield Check(FAIL, "replica", "both are the same cluster", "name servers of the copy with --servers")
@@ -175,7 +158,7 @@ def _fenced(client: Client, own: list[ServerView], origin: Call) -> str | None:
     try:
         client.cluster_replica(own[0].server, timeout=origin.timeout)
     except SockpqError as error:
-        return replicas.fenced_for(error)
+        return fenced_for(error)
     return None
 
 
@@ -194,34 +177,40 @@ def _replica(call: Call, own: list[ServerView], origin: Call) -> Check:
     """Check that the cluster of this call is, or can be, a copy of this origin."""
     with cluster_of(call) as (client, servers):
         try:
-            told = _statuses(call, client, servers)
+            told = copy_of(call, client, servers)
         except ForbiddenError:
             return Check(SKIP, "replica", "its servers do not say how they follow to this user", "use one with admin")
+        except Failure as failure:
+            return Check(FAIL, "replica", str(failure))
         if told is None:
             used = client.total()
             if used.queues or used.jobs:
                 return Check(FAIL, "replica", "this cluster has jobs of its own, so it cannot become a copy",
                              "start its nodes with empty data directories")
             return Check(WARN, "replica", "its nodes are not configured as a copy",
-                         f"empty their data directories, and start them with {_section(origin, own)}")
+                         f"empty their data directories, and start them with\n{_section(call, origin, own)}")
     for status in told.values():
         if status.origin is not None and id_of(own) not in (None, status.origin):
             return Check(FAIL, "replica", f"it is a copy of the cluster {status.origin}, not of {id_of(own)}",
                          "correct replica.of, or empty the data directories of the copy to begin again")
-    if any(status.phase == replicas.STOPPED for status in told.values()):
+    if replicas.is_stopped(told):
         return Check(OK, "replica", "it was stopped, and follows again now")
-    follower = replicas.follower_of(told)
-    well = follower is not None and not follower[1].problem
-    return Check(OK if well else WARN, "replica", replicas.in_words(told),
-                 None if well else "if all else here is well, look at the files of [replica] on its nodes")
+    words = replicas.in_words(told)
+    if replicas.follows(told):
+        return Check(OK, "replica", words)
+    if any(status.problem for status in told.values()):
+        return Check(FAIL, "replica", words, "these checks are by the user and the authority of this command; the "
+                     "nodes of the copy have others, in their files: compare user, secret_file and ca of [replica]")
+    return Check(WARN, "replica", words, "look again in some seconds")
 
 
-def _section(origin: Call, own: list[ServerView]) -> str:
-    """Return the section that the nodes of a copy of this origin need."""
+def _section(call: Call, origin: Call, own: list[ServerView]) -> str:
+    """Return the section that the nodes of a copy of this origin need; its user is not the operator."""
     servers = sorted({line.client for view in own for line in view.nodes if line.client is not None})
     lines = ["[replica]", f'of = "{",".join(servers)}"']
     if origin.access.user is not None:
-        lines += [f'user = "{origin.access.user}"', f'secret_file = "{SECRET_FILE}"']
+        user = USER if origin.access.user == call.access.user else origin.access.user
+        lines += [f'user = "{user}"        # of the origin, with the right admin', f'secret_file = "{SECRET_FILE}"']
     if origin.access.tls:
         lines.append(f'ca = "{CA}"')
     return "\n".join(lines)

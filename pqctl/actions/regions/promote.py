@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
-from sockpq import Client, OutcomeUnknown, Refused, SockpqError
+from sockpq import Client, OutcomeUnknown, Refused, ReplicaStatus, SockpqError
 
 from sockpqd.pqctl.actions.hashes import Comparison
 from sockpqd.pqctl.actions.regions.compare import hashes
 from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
+from sockpqd.pqctl.actions.regions.standing import mismatch, must_be_copy
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.output.confirm import confirm
+from sockpqd.pqctl.output.confirm import confirm, must_be_able_to_ask
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED, Failure
+from sockpqd.pqctl.replicas import FOLLOWING, follower_of, in_words, is_stopped
 
 PAUSE_S = 0.05
 FENCED = (
-    "the origin is fenced, and nothing was promoted: {why}. Repeat the command with a longer --timeout, or without "
-    "--fence to lose the rest"
+    "the origin is fenced, and nothing was promoted: {why}. `pqctl region status` says whether the copy follows "
+    "(`pqctl region follow` lets one that was stopped follow again). Once it does, repeat the command; without --fence "
+    "the rest is lost, and with a longer --timeout it waits longer"
 )
 
 
@@ -25,6 +29,11 @@ def promote(call: Call, grace: float | None, fence: OriginAccess | None, yes: bo
     """Promote the replica. `fence`: its origin, which is switched off for good first."""
     cost = ("What the origin has acknowledged and not sent is lost" if fence is None
             else "The origin is switched off for good")
+    must_be_able_to_ask(yes)
+    with cluster_of(call, leading=True) as (client, servers):
+        found = must_be_copy(call, client, servers, "; nothing was fenced or promoted")
+    if fence is not None:
+        _must_not_be_stopped(found)
     confirm(f"Let this copy take the place of its origin? {cost}, and the copy no longer follows it.", yes)
     with cluster_of(call, leading=True) as (client, servers):
         if fence is not None:
@@ -54,8 +63,9 @@ def _fence(call: Call, origin: Call, replica: str) -> int:
             _must_follow(call, origin, client, servers)
             client.cluster_fence(replica)
     except Refused as error:
-        raise Failure(REFUSED, f"the origin refuses to be fenced, and nothing was promoted: {error}; its files must "
-                      f'have `[feed]` with `replica = "{replica}"`') from error
+        raise Failure(REFUSED, f"the origin refuses to be fenced, and nothing was promoted: {error}; the files of "
+                      f'all its nodes must have `[feed]` with `replica = "{replica}"`, and each node must have been '
+                      "restarted since, one after the other") from error
     except OutcomeUnknown as error:
         raise Failure(UNKNOWN, f"it is unknown whether the origin was fenced, and nothing was promoted: {error}. "
                       "Repeat the command") from error
@@ -70,6 +80,7 @@ def _must_follow(call: Call, origin: Call, client: Client, servers: Servers) -> 
 
     A copy that is far behind, or that has nothing yet, would leave nobody to serve once the origin is fenced.
     """
+    _must_read(call, servers)
     comparison, now = Comparison(), 0
     for name, applied, value in hashes(origin, client, servers):
         comparison.add(f"{name} (origin)", applied, value)
@@ -84,6 +95,34 @@ def _must_follow(call: Call, origin: Call, client: Client, servers: Servers) -> 
         raise Failure(UNREACHED, f"the copy is {behind} entries behind its origin, and does not come to its position "
                       f"within {call.timeout:g} s: this command has fenced and promoted nothing. Wait until it follows "
                       "(`pqctl region status`), or give a longer --timeout")
+
+
+def _must_not_be_stopped(found: Mapping[str, ReplicaStatus]) -> None:
+    if is_stopped(found):
+        raise Failure(REFUSED, "this copy was stopped, so it would not get the rest of its origin's log: this command "
+                      "has fenced and promoted nothing. `pqctl region follow` lets it follow; without --fence it is "
+                      "promoted with what it has")
+
+
+def _must_read(call: Call, origin: Servers) -> None:
+    """Raise Failure unless the copy reads the log of this origin within the timeout.
+
+    An idle origin has nothing that a copy without a connection lacks, until it is fenced.
+    """
+    until = time.monotonic() + call.timeout
+    while True:
+        with cluster_of(call) as (client, servers):
+            found = must_be_copy(call, client, servers, "; this command has fenced and promoted nothing")
+        _must_not_be_stopped(found)
+        if problem := mismatch(found, servers.views, origin.views):
+            raise Failure(REFUSED, f"{problem}. This command has fenced and promoted nothing")
+        follower = follower_of(found)
+        if follower is not None and follower[1].phase == FOLLOWING:
+            return
+        if time.monotonic() > until:
+            raise Failure(UNREACHED, f"{in_words(found)}: this command has fenced and promoted nothing. Wait until it "
+                          "follows; `pqctl region follow ORIGIN` looks for the cause")
+        time.sleep(PAUSE_S)
 
 
 def _last(origin: Call) -> int:

@@ -519,6 +519,21 @@ def test_a_user_logs_in_with_the_secret_of_a_file(tmp_path: Path) -> None:
     with_world(test, tmp_path)
 
 
+@pytest.mark.parametrize(("answer", "words"), [
+    (b"403 Forbidden\r\n", "give replica.user the right admin"),
+    (b"500 Offline Mode\r\n", "is a copy itself"),
+    (b"503 Busy\r\n", "answered CLUSTER FEED with 503 Busy"),
+])
+def test_a_refused_feed_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes, words: str,
+) -> None:
+    async def test(world: World) -> None:
+        monkeypatch.setattr(feed_command, "_refusal", lambda *_: answer)
+        world.start()
+        await world.origin.until(lambda: words in world.puller.figures.problem)
+    with_world(test, tmp_path)
+
+
 def test_a_server_whose_host_vanishes_is_noticed_by_the_kernel(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         settings = OriginSettings((world.origin.address,), None, None, None)
@@ -546,7 +561,8 @@ def test_the_feed_is_read_over_tls_from_servers_of_the_right_authority(tmp_path:
         world.puller = Puller(
             world.mirror, OriginSettings((address,), None, None, wrong), tmp_path / "replica", time.monotonic)
         world.puller.start()
-        await world.origin.until(lambda: "CERTIFICATE_VERIFY_FAILED" in world.puller.figures.problem)
+        await world.origin.until(lambda: "its certificate is not accepted: " in world.puller.figures.problem)
+        assert "compare replica.ca" in world.puller.figures.problem
         await world.puller.stop()
         right = ssl.create_default_context(cafile=ca_file(tmp_path))
         world.puller = Puller(

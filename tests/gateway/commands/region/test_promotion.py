@@ -84,11 +84,13 @@ def test_a_copy_says_how_it_follows() -> None:
     with_gateway(test)
 
 
-def test_a_fenced_cluster_says_who_took_its_place() -> None:
+def test_a_fenced_cluster_says_who_took_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(gateway: MemoryGateway) -> None:
         await gateway.cluster._ask(RaiseLevel(2, tuple(gateway.cluster.machine.membership.addresses)))
         gateway.hub.fencing_replica = REPLICA
         await gateway.talk(f"CLUSTER FENCED {REPLICA}\r\n".encode())
+        assert await gateway.talk(b"CLUSTER REPLICA\r\n") == f"409 Fenced {REPLICA}\r\n".encode()
+        monkeypatch.setattr(type(gateway.cluster), "is_replica", True)        # it was restarted with replica.of
         assert await gateway.talk(b"CLUSTER REPLICA\r\n") == f"409 Fenced {REPLICA}\r\n".encode()
     with_gateway(test)
 

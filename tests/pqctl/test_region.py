@@ -12,11 +12,20 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from sockpq import AuthError, Client, OutcomeUnknown, ReplicaStatus, SockpqError
+from sockpq import (
+    AuthError,
+    Client,
+    OutcomeUnknown,
+    ReplicaStatus,
+    ServerView,
+    SockpqError,
+    Unavailable,
+    Untrusted,
+)
 
 from devcluster.cluster import LocalCluster
 from sockpqd.gateway.limits import FEEDS_MAX
-from sockpqd.pqctl import replicas
+from sockpqd.pqctl import connect, replicas
 from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.actions.regions import drill_node, following
 from sockpqd.pqctl.actions.regions import promote as promotion
@@ -24,14 +33,16 @@ from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN
 from sockpqd.pqctl.doctor.region_checks import judge
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
+from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
 from sockpqd.pqctl.settings import Options
 from tests.pqctl.running import ask, run
 from tests.system.load import Producer
 from tests.waiting import PATIENCE_S, until
 
 
-def test_a_copy_is_compared_promoted_and_its_origin_fenced(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_is_compared_promoted_and_its_origin_fenced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:
     with (
         LocalCluster(1) as origin,
         LocalCluster(1, {"replica": {"of": ",".join(origin.servers)}}) as replica,
@@ -61,7 +72,9 @@ def test_a_copy_is_compared_promoted_and_its_origin_fenced(capsys: pytest.Captur
             code, _, errors = run(
                 capsys, "--servers", replica.servers[0], "region", *line[:-1], replica.servers[0], *PATIENT)
             assert (code != DONE, "both are the same cluster" in errors) == (True, True), errors
-        code, _, errors = run(capsys, "--servers", replica.servers[0], "job", "put", "q", "data", "--timeout", "2")
+        code, told = ask(capsys, origin.servers, "backup", str(tmp_path), *PATIENT)
+        assert code == DONE
+        code, _, errors = run(capsys, "--servers", replica.servers[0], "restore", told["file"], "--yes", *PATIENT)
         assert (code, "this cluster is a copy of the cluster " in errors) == (UNREACHED, True)
 
         promotion = ("region", "promote", "--yes", "--fence", there, "--timeout", str(PATIENCE_S))
@@ -294,6 +307,31 @@ def test_an_origin_that_feeds_as_many_copies_as_it_may_cannot_be_followed(capsys
         code, told = ask(capsys, ["127.0.0.1:1"], "region", "follow", origin.servers[0], *PATIENT)
         assert (code, found(told)["feed"]) == (REFUSED, FAIL)
         assert told["checks"][1]["found"] == f"{origin.servers[0]} already feeds as many copies as it may"
+
+
+@pytest.mark.parametrize(("serving", "part", "error"), [
+    (True, replicas.RegionPart({}, "00112233"), Failure), (True, None, Unavailable),
+    (False, replicas.RegionPart({}, "00112233"), Unavailable),
+])
+def test_a_command_on_jobs_that_was_not_executed_says_what_the_cluster_is(
+    monkeypatch: pytest.MonkeyPatch, serving: bool, part: replicas.RegionPart | None, error: type[Exception],
+) -> None:
+    servers = SimpleNamespace(leader=None, addresses=["127.0.0.1:1"], named=list)
+    monkeypatch.setattr(connect, "find", lambda _: servers)
+    monkeypatch.setattr(connect, "part_of", lambda *_: part)
+    call = Call(Options("127.0.0.1:1", None, None, None, None), False, 1.0)
+    with pytest.raises(error), connect.cluster_of(call, serving=serving):
+        raise Unavailable("500 Offline Mode")
+
+
+def test_the_authority_of_the_origin_is_asked_for_when_it_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Call(Options("127.0.0.1:1", None, None, None, None), False, 1.0)
+    for error, words in ((Untrusted("its certificate"), "--origin-ca FILE"), (Unavailable("no answer"), "the network")):
+        view = ServerView("10.1.0.1:11361", None, None, [], error)
+        monkeypatch.setattr(following, "ask", lambda *_, view=view: ([view], 1))
+        (check,) = following.checks(call, call)
+        assert (check.state, check.name) == (FAIL, "origin")
+        assert words in (check.advice or "")
 
 
 def test_the_section_of_a_copy_has_a_user_of_its_own(tmp_path: Path) -> None:

@@ -62,10 +62,16 @@ def test_a_copy_is_compared_promoted_and_its_origin_fenced(
         until(come_to, "the copy does not come to the position of its origin")
         code, told = ask(capsys, replica.servers, "region", "diff", there, "--timeout", str(PATIENCE_S))
         assert (code, told["equal"]) == (DONE, True)
-        code, told = ask(capsys, replica.servers, "cluster", "status", *PATIENT)
-        assert (code, told["serving"], told["copy"]["follows"]) == (DONE, False, True)
-        code, out, _ = run(capsys, "--servers", replica.servers[0], "cluster", "status", *PATIENT)
-        assert out.startswith(f"A COPY, answers reads only: of the cluster {told['copy']['of']}; n1 follows ")
+
+        def says_so() -> bool:
+            """Return whether `cluster status` says of which cluster it is a copy, and that it follows."""
+            code, told = ask(capsys, replica.servers, "cluster", "status", *PATIENT)
+            _, out, _ = run(capsys, "--servers", replica.servers[0], "cluster", "status", *PATIENT)
+            assert told["serving"] is False
+            assert out.startswith(f"A COPY, answers reads only: of the cluster {told['copy']['of']}; n1 ")
+            return (code, told["copy"]["follows"]) == (DONE, True) and "; n1 follows " in out
+
+        until(says_so, "the copy is not said to follow")
         for line in (("diff", there), ("status", there), ("promote", "--yes", "--fence", there)):
             code, _, errors = run(capsys, "--servers", there, "region", *line, *PATIENT)
             assert (code != DONE, "no copy of another one" in errors) == (True, True), errors
@@ -231,9 +237,13 @@ def test_what_is_no_copy_is_not_stopped_and_cannot_become_one_with_jobs(capsys: 
         origin.restart("n1")
         origin.wait_until(
             lambda views: any(node.role == "LEADER" for view in views for node in view.nodes), "a leader")
-        code, told = ask(capsys, origin.servers, "region", "follow", other.servers[0], *PATIENT)
-        assert (code, found(told)["replica"]) == (REFUSED, FAIL)
-        assert "with empty data directories" in told["checks"][-1]["found"]
+
+        def is_refused() -> bool:
+            """Return whether the fenced node is no copy: once it has executed its log."""
+            code, told = ask(capsys, origin.servers, "region", "follow", other.servers[0], *PATIENT)
+            return code == REFUSED and "with empty data directories" in told["checks"][-1]["found"]
+
+        until(is_refused, "a fenced cluster with its data is taken for a copy")
         code, _, errors = run(capsys, "--servers", origin.servers[0], "region", "status", *PATIENT)
         assert (code, "with empty data directories" in errors) == (REFUSED, True)
 

@@ -55,7 +55,6 @@ SAMPLES = "samples"             # below data_dir: the figures of the last days, 
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
 ORIGIN = "origin"               # below data_dir: a snapshot on its way from the origin of a replica
 REJOIN_MEMBERS = 3              # of a cluster in which a damaged node rejoins, by default
-DAY_S = 86_400                  # between two warnings about expiring certificates
 
 
 class NodeFailed(Exception):
@@ -283,7 +282,7 @@ def _reload(certificates: Certificates | None, access: Access, logs: Logs) -> No
 
 def _warn_daily(certificates: Certificates) -> None:
     certificates.warn()
-    asyncio.get_running_loop().call_later(DAY_S, _warn_daily, certificates)
+    asyncio.get_running_loop().call_later(certificates.next_warning_s(), _warn_daily, certificates)
 
 
 def settings(config: Config, *, bootstrap: bool, certificates: Certificates | None) -> NodeSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sockpq import AuthError, Busy, NodeStatus, ServerView
+from sockpq import AuthError, Busy, NodeStatus, ServerView, Untrusted
 
 from sockpqd.pqctl.access import ClusterAccess
 
@@ -207,6 +207,7 @@ def _notes(views: list[ServerView], own: list[ServerView], main: ServerView, cut
     return [
         *(f"{view.server} belongs to another cluster ({_members_of(view)})" for view in foreign),
         *(complaint(view) if is_full(view) else f"{view.server} does not answer: {view.error}" for view in silent),
+        *(complaint(view) for view in views if isinstance(view.error, Untrusted) and view.server in clients),
         *(f"{name} answers, but is not a member of the cluster" for name in sorted(extra)),
         *(f"{name} answers, but is not in contact with the leader" for name in sorted(cut_off)),
     ]

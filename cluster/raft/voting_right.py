@@ -97,8 +97,9 @@ class VotingRight:
         elif not missing:
             self._asks, self._waited_s = False, 0.0
         elif self._waited_s >= limits.REENTRY_S and self._quorum.member:    # a removed node must depose nobody
-            log.warning("voting again, although %s could not be asked what this node may have forgotten. It has"
-                        " forgotten nothing unless its data directory is an older copy.", " and ".join(sorted(missing)))
+            log.warning("voting again, although %s could not be asked what this node may have forgotten: a node that is"
+                        " down, or that refuses this one, as the lines before then say. It has forgotten nothing unless"
+                        " its data directory is an older copy.", " and ".join(sorted(missing)))
             self._asks, self._waited_s = False, 0.0
             term = self._context.replica.term + 1
             self._context.adopt_term(next(iter(self._context.peers.values())), term)

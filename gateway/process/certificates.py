@@ -75,11 +75,21 @@ class Certificates:
         """Log a warning for each certificate that expires soon."""
         for key, expiry in self.expiries.items():
             days = (expiry - time.time()) / DAY_S
-            if days < WARNING_DAYS:
+            if days <= 0:
+                log.error(
+                    "tls.%s: %s has expired: clients and other nodes refuse new connections to this node. Put a new one"
+                    " in its place and send SIGHUP to this process", key, getattr(self._tls, key),
+                )
+            elif days < WARNING_DAYS:
                 log.warning(
                     "tls.%s: %s expires in %.1f days: put a new one in its place and send SIGHUP to this process",
                     key, getattr(self._tls, key), days,
                 )
+
+    def next_warning_s(self) -> float:
+        """Return in how many seconds warn() has something new to say: in a day, or when a certificate expires."""
+        left = (expiry - time.time() + 1.0 for expiry in self.expiries.values())    # a second later it has expired
+        return min((DAY_S, *(seconds for seconds in left if seconds > 0)))
 
     def _newest(self, connection: ssl.SSLObject, _: str, __: ssl.SSLContext) -> None:
         connection.context = self._now.clients

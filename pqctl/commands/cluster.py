@@ -8,6 +8,8 @@ from sockpqd.pqctl.invocation import Call, Seconds, command, group
 from sockpqd.pqctl.output import exit_codes
 from sockpqd.pqctl.over_all import each
 
+PROBE_S = 3.0           # for a look at a node that is to be added
+
 
 @group("cluster")
 def cluster() -> None:
@@ -66,10 +68,17 @@ def hash_(call: Call) -> int:
 def add(call: Call, name: str, peer_address: str, client_address: str) -> int:
     """Add a running node: PEER_ADDRESS for the other nodes, CLIENT_ADDRESS for clients, both as HOST:PORT.
 
-    It counts once it has caught up; `pqctl cluster status` shows it as LEARNER until then.
+    It counts once it has caught up; `pqctl cluster status` shows it as LEARNER until then. It is refused if
+    PEER_ADDRESS answers as a port for clients does: then the two are swapped.
     """
+    from sockpq import AuthError
+
     from sockpqd.pqctl.connect import cluster_of
 
+    (view,) = call.access.survey([peer_address], min(PROBE_S, call.timeout))
+    if view.error is None or isinstance(view.error, AuthError):
+        raise exit_codes.Failure(exit_codes.USAGE_ERROR, f"{peer_address} is a port for clients: the address for the "
+                                                         "other nodes comes first")
     with cluster_of(call, leading=True) as (client, _):
         server_id = client.cluster_add(name, peer_address, client_address)
     sentence = f"{name} was added with server id {server_id}; it counts when it has caught up"

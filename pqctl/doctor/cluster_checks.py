@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sockpq import AuthError, ServerView
+from sockpq import AuthError, ServerView, Untrusted
 
 from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.doctor import access_checks, region_checks
@@ -24,6 +24,8 @@ from sockpqd.pqctl.health import (
 from sockpqd.pqctl.output.text import counted
 from sockpqd.pqctl.replicas import part_of
 
+RENEW = ("put a certificate in its place that is valid, for the address that is dialed and from the CA of --ca, and "
+         "send SIGHUP to that node")
 SWITCHED_OFF = "the service is switched off: see region"
 CLOCKS_APART_MS = 1000      # AT is in seconds
 CLOCKS_BLUR_MS = 100        # a message between two nodes can be delayed by this much
@@ -41,7 +43,9 @@ def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[
     if not own and any(isinstance(view.error, AuthError) for view in views):
         checks.append(Check(SKIP, "leader", "servers answer this only to users that they accept"))
     else:
-        checks.append(Check(SKIP, "leader", SWITCHED_OFF) if off else leader(health, copy=part is not None))
+        untrusted = any(isinstance(view.error, Untrusted) for view in views)
+        checks.append(Check(SKIP, "leader", SWITCHED_OFF) if off
+                      else leader(health, copy=part is not None, untrusted=untrusted))
     if own:
         checks += [members(health), peers(own), clocks(own), versions(health)]
         checks.append(Check(SKIP, "online", SWITCHED_OFF) if off else switched_off(health))
@@ -58,6 +62,8 @@ def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Ch
                      "connections, or raise limits.connections_max")
     if silent:
         state = FAIL if len(silent) == len(views) else WARN
+        if all(isinstance(view.error, Untrusted) for view in views if _is_of_no_use(view)):
+            return Check(state, "servers", "; ".join(silent), RENEW)
         return Check(state, "servers", "; ".join(silent),
                      f"start {'it' if len(silent) == 1 else 'them'}, or correct the list of servers")
     foreign = strangers(views, own)
@@ -71,8 +77,11 @@ def _is_of_no_use(view: ServerView) -> bool:
     return not isinstance(view.error, AuthError) and (view.error is not None or not view.nodes)
 
 
-def leader(health: Health, *, copy: bool = False) -> Check:
-    """Check that there is a serving leader. `copy`: of a cluster in another region, which executes nothing of clients.
+def leader(health: Health, *, copy: bool = False, untrusted: bool = False) -> Check:
+    """Check that there is a serving leader.
+
+    `copy`: of a cluster in another region, which executes nothing of clients. `untrusted`: a node was not asked because
+    of its certificate.
     """
     if health.leader is not None and copy:
         return Check(OK, "leader", f"{health.leader.name} leads this copy, term {health.leader.term}: it answers "
@@ -85,7 +94,9 @@ def leader(health: Health, *, copy: bool = False) -> Check:
         answer = "answers" if health.up == 1 else "answer"
         needed = "is needed" if health.majority == 1 else "are needed"
         why = f"only {health.up} of {health.voters} nodes {answer}, {health.majority} {needed}"
-        return Check(FAIL, "leader", f"no node serves, {why}", "start nodes until there is a majority")
+        advice = "correct the certificates that are refused: those nodes may run and serve"
+        return Check(FAIL, "leader", f"no node serves, {why}",
+                     advice if untrusted else "start nodes until there is a majority")
     if health.new:
         missing = ", ".join(sorted(health.missing))
         return Check(FAIL, "leader", "no node serves: the cluster is not founded yet",

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import pytest
 import sockpq
 from sockpq import BadArguments, Client, JobNotFound, SockpqError, Stored, Unavailable
+from sockpq._backends.sync import SocketStream
 
 from tests.client.conftest import MakeClient
 from tests.client.faults import Fault
@@ -24,6 +25,12 @@ def test_a_client_shows_its_servers_and_the_leader(cluster: MemoryCluster) -> No
         assert repr(client) == f"<Client of {cluster.addresses[0]}, leader not known>"
         client.put("q", b"")
         assert repr(client) == f"<Client of {','.join(cluster.addresses)}, leader {cluster.addresses[0]}>"
+
+
+def test_a_connection_that_was_closed_at_once_is_described_in_words() -> None:
+    """The operating system knows no peer any more then, and says so with a number."""
+    with socket.socket() as never_connected, pytest.raises(OSError, match=r"^the server closed the connection$"):
+        SocketStream(never_connected, 1.0).peer()
 
 
 def test_a_job_shows_what_it_is(cluster: MemoryCluster) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sockpq import NodeStatus, ServerView
+from sockpq import NodeStatus, ServerView, Untrusted
 from sockpq.testing import Server
 
 from devcluster.cluster import LocalCluster
@@ -125,6 +125,16 @@ def test_a_server_of_another_cluster_is_a_failure(
 def test_leader(lines: tuple[NodeStatus, ...], state: str, text: str) -> None:
     check = cluster_checks.leader(health(*lines))
     assert (check.state, check.found) == (state, text)
+
+
+def test_expired_certificates_are_to_be_renewed_and_nothing_is_to_be_started() -> None:
+    expired = ServerView("10.0.0.1:11361", None, None, [], Untrusted("10.0.0.1:11361: its certificate has expired"))
+    check = cluster_checks.servers_answer([expired], [])
+    assert (check.state, check.found) == (FAIL, "10.0.0.1:11361: its certificate has expired")
+    assert "SIGHUP" in check.advice
+    mixed = cluster_checks.servers_answer([expired, no_view("10.0.0.2:11361")], [])
+    assert mixed.advice == "start them, or correct the list of servers"
+    assert "certificates" in cluster_checks.leader(assess([expired], 1), untrusted=True).advice
 
 
 def test_leader_without_a_majority() -> None:

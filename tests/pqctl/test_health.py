@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sockpq import Busy, NodeStatus, ServerView, Unavailable
+from sockpq import Busy, NodeStatus, ServerView, Unavailable, Untrusted
 
 from sockpqd.pqctl import health as judgement
 from sockpqd.pqctl.doctor.cluster_checks import servers_answer
@@ -67,6 +67,14 @@ def test_the_first_line_names_the_nodes_that_make_it_less_than_healthy() -> None
     assert health.exit_code == DEGRADED
     assert headline(health) == (
         "DEGRADED, but serving: n1 leads; 3 of 3 nodes up, can lose 1 more node; n3 switched offline")
+
+
+def test_a_member_whose_certificate_is_refused_is_named_with_the_reason() -> None:
+    lines = (line("n1", 1, "LEADER"), line("n2", 2, "FOLLOWER"))
+    reason = Untrusted("10.0.0.2:11361: its certificate is not for the address 10.0.0.2")
+    health = assess([view("n1", 1, *lines), ServerView("10.0.0.2:11361", None, None, [], reason)])
+    assert health.notes == [str(reason)]
+    assert "n2" in health.missing
 
 
 def with_learner(*, up: int = 3, role: str = "LEARNER", term: int | None = 7) -> tuple[NodeStatus, ...]:

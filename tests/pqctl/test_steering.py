@@ -7,13 +7,14 @@ import threading
 import pytest
 from sockpq import Client
 
+from sockpqd.pqctl.commands import cluster as commands
 from sockpqd.pqctl.connect import NO_LEADER
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
 from tests.client.faults import Fault
 from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import ask, run
 
-ADD = ("add", "n4", "10.0.0.4:11362", "[::1]:11361")
+ADD = ("add", "n4", "127.0.0.1:1", "[::1]:11361")
 COMMANDS = [ADD, ("remove", "n2"), ("transfer",), ("transfer", "n2"), ("offline",), ("online",), ("snapshot",)]
 
 
@@ -25,7 +26,7 @@ def steer(
 
 
 @pytest.mark.parametrize(("arguments", "executed", "told"), [
-    (ADD, "CLUSTER ADD n4 10.0.0.4 11362 ::1 11361", "n4 was added with server id 5; it counts when it has caught up"),
+    (ADD, "CLUSTER ADD n4 127.0.0.1 1 ::1 11361", "n4 was added with server id 5; it counts when it has caught up"),
     (("remove", "n1"), "CLUSTER REMOVE n1", "n1 was removed"),
     (("transfer",), "CLUSTER TRANSFER", "n3 leads"),
     (("transfer", "n1"), "CLUSTER TRANSFER n1", "n1 leads"),
@@ -61,6 +62,18 @@ def test_a_refusal_has_the_servers_words_or_names_the_node(
     arguments: tuple[str, ...], told: str, cluster: MemoryCluster, capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert steer(capsys, cluster.addresses, *arguments) == (REFUSED, "", f"{told}\n")
+
+
+def test_a_node_is_not_added_with_its_addresses_swapped(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commands, "PROBE_S", 60.0)      # on a busy machine the new node may be slow to answer
+    with MemoryCluster(1) as new:
+        swapped = "add", "n4", new.addresses[0], "127.0.0.1:1"
+        code, out, err = steer(capsys, cluster.addresses, *swapped)
+    assert (code, out) == (USAGE_ERROR, "")
+    assert f"{new.addresses[0]} is a port for clients: the address for the other nodes comes first" in err
+    assert not any(line.startswith("CLUSTER ADD") for server in cluster.servers for line in server.received)
 
 
 def test_a_disk_without_room_refuses_the_snapshot(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:

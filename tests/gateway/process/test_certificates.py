@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from devcluster.authority import CLIENT, SERVER, Authority
 from sockpqd.gateway.config import ConfigError, Tls
-from sockpqd.gateway.process.certificates import Certificates
+from sockpqd.gateway.process.certificates import DAY_S, Certificates
 
 Files = dict[str, str]
 
@@ -125,3 +126,19 @@ def test_what_ends_soon_is_told(authority: Authority, caplog: pytest.LogCaptureF
     Certificates(Tls(**files, ca=str(authority.ca)), "n1").warn()
     (record,) = caplog.records
     assert "x.crt expires in 20." in record.getMessage()
+
+
+def test_the_end_of_a_certificate_is_logged_when_it_comes(
+    authority: Authority, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = time.time()
+    files = named(*authority.issue("x", ["n1"], days=(-1, 0.5)))
+    certificates = Certificates(Tls(**files, ca=str(authority.ca)), "n1")
+    wait_s = certificates.next_warning_s()
+    assert DAY_S / 2 - 600 < wait_s < DAY_S / 2 + 60
+    monkeypatch.setattr(time, "time", lambda: started + wait_s + 1.0)
+    certificates.warn()
+    assert certificates.next_warning_s() == DAY_S
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert "x.crt has expired: clients and other nodes refuse new connections to this node" in record.getMessage()

@@ -133,7 +133,7 @@ class TransportStream(asyncio.Protocol):
         """Return the numeric address of the other side."""
         name = self._transport.get_extra_info("peername")
         if name is None:
-            raise OSError("the server closed the connection at once")
+            raise OSError("the server closed the connection")
         return Address(*name[:2])
 
     def expires_at(self) -> None:

@@ -168,7 +168,10 @@ class SocketStream:
 
     def peer(self) -> Address:
         """Return the numeric address of the other side."""
-        host, port = self._socket.getpeername()[:2]
+        try:
+            host, port = self._socket.getpeername()[:2]
+        except OSError as error:                    # ENOTCONN
+            raise OSError("the server closed the connection") from error
         return Address(host, port)
 
     def expires_at(self) -> None:

@@ -17,7 +17,7 @@ from sockpqd.gateway.process.certificates import DAY_S, WARNING_DAYS, Certificat
 
 def warnings(config: Config, certificates: Certificates | None) -> Iterator[str]:
     """Yield a sentence for each thing that is probably wrong. Raises ConfigError if something certainly is."""
-    _check_files(config)
+    yield from _files(config)
     _check_origin(config)
     yield from _swapped_ports(config)
     if certificates is not None:
@@ -27,20 +27,21 @@ def warnings(config: Config, certificates: Certificates | None) -> Iterator[str]
 def check_data_dir(data_dir: str) -> None:
     """Raise ConfigError if there is something else in the place of the data directory."""
     for place in (folder := Path(data_dir), *folder.parents):
-        if place.exists() and not place.is_dir():
+        if os.path.exists(place) and not os.path.isdir(place):     # False, too, where this user may not look
             raise ConfigError(f"node.data_dir: {place} is a file: name a folder, which the node makes if there is none")
 
 
-def _check_files(config: Config) -> None:
+def _files(config: Config) -> Iterator[str]:
+    """Look at the folder and the file that the node writes. Raises ConfigError if they certainly cannot be these."""
     check_data_dir(config.node.data_dir)
     if config.log.audit_file is None:
         return
-    file = Path(config.log.audit_file)
-    if file.is_dir():
+    file = Path(config.log.audit_file).absolute()
+    if os.path.isdir(file):
         raise ConfigError(f"log.audit_file: {file} is a folder: name a file in it")
-    if not file.absolute().parent.is_dir():
-        raise ConfigError(f"log.audit_file: there is no folder {file.absolute().parent}: make it")
-    if not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
+    if not os.path.isdir(file.parent):
+        yield f"log.audit_file: there is no folder {file.parent}: make it, unless systemd does (LogsDirectory=)"
+    elif not os.access(file if os.path.exists(file) else file.parent, os.W_OK):
         raise ConfigError(f"log.audit_file: {file} cannot be written by the user that runs this check")
 
 
@@ -65,7 +66,7 @@ def _swapped_ports(config: Config) -> Iterator[str]:
     listen = ports(config.listen.client, config.listen.peer)
     for index, member in enumerate(config.cluster.members):
         client, peer = ports(member.client, member.peer)
-        if (peer, client) != listen:
+        if client == peer or (peer, client) != listen:
             continue
         key = f"cluster.members[{index}]"
         if member.name == config.node.name:

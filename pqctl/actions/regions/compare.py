@@ -13,7 +13,7 @@ from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
 from sockpqd.pqctl.actions.regions.standing import mismatch, must_be_copy
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
+from sockpqd.pqctl.output.exit_codes import DONE, NOT_ALLOWED, REFUSED, UNREACHED, Failure
 from sockpqd.pqctl.replicas import STOPPED, follower_of, follows, in_words, is_stopped
 
 NOT_SAID = "the nodes say to users with the right admin how they follow"
@@ -53,7 +53,9 @@ def status(call: Call, origin: OriginAccess | None) -> int:
     })
     if not copies or (origin is not None and executed is None):
         return UNREACHED
-    return DONE if found is None or follows(found) else REFUSED
+    if found is None:
+        return NOT_ALLOWED
+    return DONE if follows(found) else REFUSED
 
 
 def _found(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:

@@ -43,13 +43,17 @@ def follow(call: Call, origin: OriginAccess | None) -> int:
         report(call, found)
         if any(check.state == FAIL for check in found):
             return REFUSED
+        stopped = False
         try:
             with cluster_of(call) as (client, servers):
                 told = copy_of(call, client, servers)
-                if told is not None and replicas.is_stopped(told):
+                stopped = told is not None and replicas.is_stopped(told)
+                if stopped:
                     client.cluster_online()
         except (AuthError, Unavailable):
-            pass                        # it is still to be set up, as the checks say
+            if stopped:
+                raise
+            # It is still to be set up, as the checks say.
         return DONE
     with cluster_of(call, leading=True) as (client, servers):
         told = must_be_copy(call, client, servers)

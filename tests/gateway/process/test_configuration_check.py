@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from devcluster.authority import Authority
 from sockpqd.gateway.config import Config, ConfigError, Tls
 from sockpqd.gateway.config.reading import read
 from sockpqd.gateway.process.certificates import Certificates
-from sockpqd.gateway.process.configuration_check import warnings
+from sockpqd.gateway.process.configuration_check import check_data_dir, warnings
 
 
 def member(name: str, host: str, *, client: int = 11361, peer: int = 11362) -> dict[str, str]:
@@ -45,10 +46,24 @@ def test_a_file_for_data_is_refused(tmp_path: Path) -> None:
         found(config(tmp_path))
 
 
-@pytest.mark.parametrize(("name", "words"), [(".", "is a folder"), ("none/audit", "there is no folder .*/none: make")])
-def test_a_place_that_cannot_have_the_audit_log_is_refused(name: str, words: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=rf"log\.audit_file: .*{words}"):
-        found(config(tmp_path, log={"audit_file": str(tmp_path / name)}))
+def test_a_folder_for_the_audit_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"log\.audit_file: .* is a folder"):
+        found(config(tmp_path, log={"audit_file": str(tmp_path)}))
+
+
+def test_a_folder_that_systemd_makes_at_the_start_may_be_missing(tmp_path: Path) -> None:
+    (line,) = found(config(tmp_path, log={"audit_file": str(tmp_path / "none" / "audit.log")}))
+    assert "there is no folder" in line
+    assert "LogsDirectory=" in line
+
+
+def test_a_place_where_this_user_may_not_look_is_left_to_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*arguments: object, **named: object) -> None:
+        raise PermissionError("no")
+    monkeypatch.setattr(os, "stat", refuse)
+    check_data_dir(str(tmp_path / "closed" / "n1"))
 
 
 @pytest.mark.parametrize(("address", "words"), [
@@ -67,6 +82,11 @@ def test_ports_that_are_swapped_are_refused_here_and_doubted_elsewhere(tmp_path:
         found(config(tmp_path, member("n1", "127.0.0.1", **swapped)))
     (line,) = found(config(tmp_path, member("n1", "127.0.0.1"), member("n2", "10.0.0.2", **swapped)))
     assert line.startswith("cluster.members[1]: n2 has port 11362 for clients and 11361 for other nodes")
+
+
+def test_one_port_on_two_addresses_is_not_swapped(tmp_path: Path) -> None:
+    both = {"client": "127.0.0.1:7000", "peer": "127.0.0.2:7000"}
+    assert found(config(tmp_path, {"name": "n1", **both}, listen=both)) == []
 
 
 @pytest.mark.parametrize(("host", "names", "right"), [

@@ -143,7 +143,8 @@ def test_the_last_line_of_a_fail_stop_arrives_although_nobody_reads_at_first(tmp
     file.write_text(f'[node]\nname = "n1"\ndata_dir = "{tmp_path}/data"\n[listen]\nclient = "127.0.0.1:1"\n'
                     'peer = "127.0.0.1:2"\n[[cluster.members]]\nname = "n1"\nclient = "127.0.0.1:1"\n'
                     'peer = "127.0.0.1:2"\n')
-    (tmp_path / "data").write_text("this is no directory")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "journal").write_text("this is no directory")
     with subprocess.Popen([Path(sys.executable).parent / "sockpqd", "--config", file], stderr=subprocess.PIPE,
                           env={**os.environ}, text=True) as process:
         assert process.wait(PATIENCE_S) == 75

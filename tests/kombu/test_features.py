@@ -90,7 +90,7 @@ def test_without_prefetch_a_task_is_taken_only_by_a_free_process(
     log = tmp_path / "w.log"
     with Celery(broker=url, backend=url) as app, worker(app, log, "-P", pool, "-c", "2", "--disable-prefetch"):
         tasks = [app.send_task("tests.kombu.celery_project.hold", (str(go),)) for _ in range(6)]
-        until(lambda: held() == (4, 2))
+        until(lambda: held() == (4, 2), lambda: f"{held()} are ready and running: {log.read_text()}")
         time.sleep(1)
         assert held() == (4, 2)
         go.touch()

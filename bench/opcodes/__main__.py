@@ -3,9 +3,9 @@
     python -m bench.opcodes PUT|GETDONE [--beside COMMIT] [--connections 100] [--jobs 4000] [--follower]
 
 Three nodes are started; one of them, the leader or a follower, counts what its event loop executes while jobs are put,
-or taken and finished. With --beside the same is done with the tree of a commit, and the functions that differ most come
-first. The node is twenty times slower meanwhile, so what happens once a second weighs more than it does otherwise: use
-many jobs for many connections. It says nothing of what is written in C, of the kernel and of caches.
+or taken and finished. --beside COMMIT counts the same in the tree of that commit, and lists the functions that differ
+most first. The node is twenty times slower meanwhile, so what happens once a second weighs more than it does otherwise:
+use many jobs for many connections. It says nothing of what is written in C, of the kernel and of caches.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class NearCluster(LocalCluster):
 
 
 class FarCluster(LocalCluster):
-    """The copy; clients of this side reach its nodes beside the line, and its nodes the origin over the line."""
+    """The copy. Clients on this side reach its nodes directly; its nodes reach the origin over the line."""
 
     def __init__(self, folder: Path, authority: Authority, nodes: int, line: LongLine, origin: NearCluster) -> None:
         replica = {"of": ",".join(origin.servers), "ca": str(authority.ca)}

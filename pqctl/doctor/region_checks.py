@@ -1,4 +1,4 @@
-"""The check of `pqctl doctor` on copies in another region: how one follows, and whether an origin was fenced."""
+"""The check of `pqctl doctor` on copies in another region: how a copy follows, and fenced origins."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ def judge(found: Mapping[str, ReplicaStatus]) -> Check:
         return Check(WARN, NAME, f"this copy was stopped at position {position} of its origin",
                      "`pqctl region follow` lets it follow again")
     follower = replicas.follower_of(found)
-    if follower is None or follower[1].phase not in (replicas.FOLLOWING, replicas.SNAPSHOT):
-        problem = any(status.problem for status in found.values())
-        if problem:
+    if follower is None or not replicas.follows(found):
+        if any(status.problem for status in found.values()):
             return Check(FAIL, NAME, told, "`pqctl region follow ORIGIN` looks for the cause")
         return Check(WARN, NAME, told, "look again in some seconds")
     status = follower[1]

@@ -15,6 +15,7 @@ import pytest
 from sockpq import (
     AuthError,
     Client,
+    ForbiddenError,
     OutcomeUnknown,
     ReplicaStatus,
     ServerView,
@@ -27,13 +28,22 @@ from devcluster.cluster import LocalCluster
 from sockpqd.gateway.limits import FEEDS_MAX
 from sockpqd.pqctl import connect, replicas
 from sockpqd.pqctl.access import ClusterAccess
-from sockpqd.pqctl.actions.regions import drill_node, following
+from sockpqd.pqctl.actions.regions import compare, drill_node, following
 from sockpqd.pqctl.actions.regions import promote as promotion
 from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
-from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN
+from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
 from sockpqd.pqctl.doctor.region_checks import judge
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
+from sockpqd.pqctl.output.exit_codes import (
+    DONE,
+    FILE_ERROR,
+    NOT_ALLOWED,
+    REFUSED,
+    UNKNOWN,
+    UNREACHED,
+    USAGE_ERROR,
+    Failure,
+)
 from sockpqd.pqctl.settings import Options
 from tests.pqctl.running import ask, run
 from tests.system.load import Producer
@@ -281,6 +291,10 @@ class Stopping:
         """Stand for Client."""
         self.asked.append("offline")
 
+    def cluster_online(self) -> None:
+        """Stand for Client, whose servers have no leader."""
+        raise Unavailable("no leader")
+
 
 def test_a_copy_that_is_promoted_while_the_question_is_open_is_not_stopped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
@@ -289,6 +303,28 @@ def test_a_copy_that_is_promoted_while_the_question_is_open_is_not_stopped(
     code, _, errors = run(capsys, "--servers", "here", "region", "stop")
     assert (code, copy.asked) == (REFUSED, ["confirm"])
     assert "nothing was stopped" in errors
+
+
+def test_a_copy_that_cannot_be_let_follow_again_is_not_reported_to_follow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Stopping(monkeypatch, {"n1": status("stopped")})
+    monkeypatch.setattr(following, "checks", lambda *_: iter([Check(OK, "replica", "it was stopped")]))
+    code, _, errors = run(capsys, "--servers", "here", "region", "follow", "there")
+    assert (code, "no leader" in errors) == (UNREACHED, True)
+
+
+def test_how_a_copy_follows_is_not_guessed_for_who_may_not_ask(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ForbiddenError("403 Forbidden")
+    Stopping(monkeypatch)
+    monkeypatch.setattr(compare, "cluster_of", following.cluster_of)
+    monkeypatch.setattr(compare, "hashes", lambda *_: iter([("n1", 7, "ab")]))
+    monkeypatch.setattr(replicas, "ask", refuse)
+    code, text, _ = run(capsys, "--servers", "here", "region", "status")
+    assert (code, "right admin" in text) == (NOT_ALLOWED, True)
 
 
 @pytest.mark.parametrize(("after", "code", "words"), [

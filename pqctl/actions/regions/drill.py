@@ -51,8 +51,8 @@ def _rehearse(call: Call, origin: Client, servers: Servers, node: DrillNode) -> 
     access = node.access
     with Client(node.address, user=access.user, secret=access.secret, timeout=call.timeout,
                 server_timeout=ANSWER_S) as copy:
-        status = _until(call, node, _Catching(copy, node).level, "is not level with the cluster",
-                        lambda: _why(copy, node))
+        catching = _Catching(copy, node)
+        status = _until(call, node, catching.level, "is not level with the cluster", lambda: catching.words)
         catch_up_s, taken_bytes = time.monotonic() - begun, node.data_bytes
         say(f"level at position {status.position} after {catch_up_s:.1f} s, with {sized(taken_bytes)} on the disk")
 
@@ -95,6 +95,7 @@ class _Catching:
         self._copy = copy
         self._node = node
         self._problem = ""
+        self.words = ""         # of the last answer, how it follows
 
     def level(self) -> ReplicaStatus | None:
         """Return how the node follows, once it lacks next to nothing; prints each new problem.
@@ -103,10 +104,12 @@ class _Catching:
         """
         try:
             status = self._copy.cluster_replica(self._node.address, timeout=ANSWER_S)
-        except SockpqError:                             # it is starting
+        except SockpqError as error:                    # it is starting
+            self.words = f" ({error})"
             return None
         if status is None:
             return None
+        self.words = f" ({replicas.in_words({'it': status})})"
         if status.problem and status.phase == replicas.IDLE:
             raise Failure(REFUSED, f"the copy does not follow the cluster: {status.problem}")
         if status.problem and status.problem != self._problem:
@@ -114,14 +117,6 @@ class _Catching:
         self._problem = status.problem
         level = status.phase == replicas.FOLLOWING and status.lag is not None and status.lag < LEVEL_S
         return status if level else None
-
-
-def _why(copy: Client, node: DrillNode) -> str:
-    try:
-        status = copy.cluster_replica(node.address, timeout=ANSWER_S)
-    except SockpqError as error:
-        return f" ({error})"
-    return "" if status is None else f" ({replicas.in_words({'it': status})})"
 
 
 def _compared(

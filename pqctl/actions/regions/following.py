@@ -1,4 +1,4 @@
-"""`pqctl region follow` and `region stop`: whether a replica can follow its origin, and whether it does."""
+"""`pqctl region follow` and `region stop`: checks that a replica can follow its origin, starts it and stops it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
 from sockpqd.pqctl.actions.regions.standing import copy_of, must_be_copy
 from sockpqd.pqctl.connect import Servers, cluster_of
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
+from sockpqd.pqctl.doctor.region_checks import judge
 from sockpqd.pqctl.doctor.run import report
 from sockpqd.pqctl.health import Health, ask, assess, complaint, id_of, of_one_cluster
 from sockpqd.pqctl.invocation import Call
@@ -198,14 +199,12 @@ def _replica(call: Call, own: list[ServerView], origin: Call) -> Check:
             return Check(FAIL, "replica", f"it is a copy of the cluster {status.origin}, not of {id_of(own)}",
                          "correct replica.of, or empty the data directories of the copy to begin again")
     if replicas.is_stopped(told):
-        return Check(OK, "replica", "it was stopped, and follows again now")
-    words = replicas.in_words(told)
-    if replicas.follows(told):
-        return Check(OK, "replica", words)
-    if any(status.problem for status in told.values()):
-        return Check(FAIL, "replica", words, "these checks are by the user and the authority of this command; the "
-                     "nodes of the copy have others, in their files: compare user, secret_file and ca of [replica]")
-    return Check(WARN, "replica", words, "look again in some seconds")
+        return Check(OK, "replica", "it was stopped: this command lets it follow again")
+    found = judge(told)._replace(name="replica")
+    if found.state == FAIL:
+        return found._replace(advice="these checks are by the user and the authority of this command; the nodes of the "
+                       "copy have others, in their files: compare user, secret_file and ca of [replica]")
+    return found
 
 
 def _section(call: Call, origin: Call, own: list[ServerView]) -> str:

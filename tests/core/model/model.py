@@ -559,7 +559,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         for job in self.running():
             job.session = bound.get(job.id)
             if (other.cluster_id is None or other.cluster_id != self.cluster_id) and (job.id or 0) < self.next_id:
-                self.undo(job, other.clock_ms)      # that of the cluster in which it was due
+                self.undo(job, other.clock_ms)      # the clock of the cluster in which it was due
         if self.settings.policy is Policy.FAIR:
             self.use_fair()
         self.next_id = max(self.next_id, other.next_id)

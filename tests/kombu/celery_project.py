@@ -1,4 +1,4 @@
-"""The Celery project of test_celery.py: its URL is in the environment.
+"""The Celery project of test_celery.py: its URL, and its SESSION_TTL in seconds, are in the environment.
 
 With DIES_BEFORE_BODY=file the worker that calls the body of a chord dies before, unless there is that file.
 """
@@ -19,7 +19,7 @@ URL = os.environ.get("CELERY_URL", "sockpq://127.0.0.1:1")
 
 app = Celery("tests.kombu.celery_project", broker=URL, backend=URL.split(";")[0])
 app.conf.task_acks_late = True
-app.conf.broker_transport_options = {"session_ttl": 3}
+app.conf.broker_transport_options = {"session_ttl": float(os.environ.get("SESSION_TTL", 3))}
 
 
 @app.task

@@ -88,7 +88,8 @@ def test_without_prefetch_a_task_is_taken_only_by_a_free_process(
         return stat["ready"], stat["running"]
 
     log = tmp_path / "w.log"
-    with Celery(broker=url, backend=url) as app, worker(app, log, "-P", pool, "-c", "2", "--disable-prefetch"):
+    arguments = "-P", pool, "-c", "2", "--disable-prefetch"
+    with Celery(broker=url, backend=url) as app, worker(app, log, *arguments, session_ttl=PATIENCE_S):
         tasks = [app.send_task("tests.kombu.celery_project.hold", (str(go),)) for _ in range(6)]
         until(lambda: held() == (4, 2), lambda: f"{held()} are ready and running: {log.read_text()}")
         time.sleep(1)

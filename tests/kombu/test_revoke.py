@@ -105,7 +105,7 @@ def test_the_part_of_a_chord_is_left_to_a_worker_which_ends_the_chord(
 ) -> None:
     first, second = (app.signature(ADD, (number, 1)) for number in (1, 2))
     release = tmp_path / "release"
-    with worker(app, tmp_path / "w.log", "-P", "solo"):
+    with worker(app, tmp_path / "w.log", "-P", "solo", session_ttl=PATIENCE_S):
         held = app.send_task("tests.kombu.celery_project.hold", (str(release),))
         until(lambda: [job.state for job in jobs(client, held.id)] == ["running"])
         total = chord([first, second], app.signature("tests.kombu.celery_project.total"), app=app)()
@@ -173,7 +173,7 @@ def test_a_queue_from_before_gives_numbers_to_what_comes(app: Celery, client: Cl
 def test_a_running_task_is_terminated_by_its_worker(app: Celery, client: Client, tmp_path: Path) -> None:
     never = tmp_path / "never"
     log = tmp_path / "w.log"
-    with worker(app, log, "-c", "1"):
+    with worker(app, log, "-c", "1", session_ttl=PATIENCE_S):
         sent = app.send_task("tests.kombu.celery_project.hold", (str(never),))
         until(lambda: [job.state for job in jobs(client, sent.id)] == ["running"], log.read_text)
         until(lambda: any(app.control.inspect(timeout=PATIENCE_S, limit=1).active().values()))

@@ -13,6 +13,7 @@ import kombu
 import pytest
 from kombu.exceptions import OperationalError
 from kombu.pidbox import Mailbox
+from kombu.transport import virtual
 from sockpq import Client
 from sockpq.testing import Server
 
@@ -81,18 +82,57 @@ def test_a_prefetch_limit_is_never_exceeded(connect: Any, own_client: Client) ->
     assert (held(), len(found)) == ((6, 3), 4)
 
 
+@pytest.mark.parametrize("limit", ["prefetch", "free"])
+def test_a_message_counts_at_every_moment_of_its_delivery(connect: Any, own_client: Client, limit: str) -> None:
+    connection, queue, found = connect(), plain("counted"), []
+    channel, running = connection.default_channel, []
+
+    def look() -> None:
+        """Let the fetcher look for room, now that a message is out of its hands."""
+        channel.poll()
+        time.sleep(0.3)
+        running.append(own_client.queue_stat("counted")["running"])
+
+    class SlowMessage(virtual.Message):        # type: ignore[misc]  # kombu has no types
+        def __init__(self, *args: Any, **options: Any) -> None:
+            look()
+            super().__init__(*args, **options)
+
+    def slow_callback(message: Any) -> None:
+        look()
+        found.append(message)
+
+    channel.Message = SlowMessage
+    if limit == "free":
+        channel.limit_to(lambda: 1 - len(found))
+    send(connection, queue, *range(3))
+    consumer = connection.Consumer([queue], on_message=slow_callback)
+    consumer.qos(prefetch_count=1 if limit == "prefetch" else 0)
+    consumer.consume()
+    drain(connection, found, 1)
+    assert running == [1, 1]
+
+
 def test_while_acknowledgements_cannot_be_told_no_more_than_twice_the_prefetch_limit_is_held(
     connect: Any, own_client: Client, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     connection, queue, found = connect(), plain("slow"), []
-    told, slow = threading.Event(), connection.transport.link.client
-    at_once = slow.done_many
+    link, told = connection.transport.link, threading.Event()
+    slow, acknowledgements = link.client, link.acknowledgements
+    at_once, add = slow.done_many, acknowledgements.add
 
     def late(jobs: Any) -> Any:
         assert told.wait(PATIENCE_S)
         return at_once(jobs)
 
+    def slowly(*args: Any) -> None:
+        """Let the fetcher look for room before the acknowledgement counts."""
+        connection.default_channel.poll()
+        time.sleep(0.1)
+        add(*args)
+
     monkeypatch.setattr(slow, "done_many", late)
+    monkeypatch.setattr(acknowledgements, "add", slowly)
     send(connection, queue, *range(20))
     consumer = connection.Consumer([queue], on_message=lambda message: (found.append(message), message.ack()))
     consumer.qos(prefetch_count=3)

@@ -347,14 +347,22 @@ class Channel(virtual.Channel):
         """Give the messages of this queue to `callback`."""
         self._make_queues()
 
-        def deliver(message: Any) -> None:
+        def hold(message: Any) -> None:
             if not no_ack:
                 self.qos.append(message, message.delivery_tag)
-            callback(message)
+            self.qos.beginning += 1
+
+        def deliver(message: Any) -> None:
+            try:
+                callback(message)
+            finally:
+                self.qos.beginning -= 1
+                if self.qos.free is not None:
+                    self.poll()
 
         self._tag_to_queue[consumer_tag] = queue
         self._consumers.add(consumer_tag)
-        self._deliveries.begin(self._name(queue), Consumed(queue, no_ack, deliver))
+        self._deliveries.begin(self._name(queue), Consumed(queue, no_ack, hold, deliver))
 
     def basic_cancel(self, consumer_tag: str) -> None:
         """Stop delivering messages of this consumer; those already fetched are put back."""
@@ -377,7 +385,10 @@ class Channel(virtual.Channel):
         self._deliveries.poll()
 
     def limit_to(self, free: Callable[[], int]) -> None:
-        """Take at most as many messages as `free` returns; it is called whenever there may be room."""
+        """Take at most as many messages as `free` returns; it is called, in any thread, whenever there may be room.
+
+        `free` need not count a message until its consumer's callback has returned.
+        """
         self.qos.free = free
 
     def poll(self) -> None:
@@ -436,7 +447,6 @@ class Channel(virtual.Channel):
         """
         if delivery_tag.isdigit():
             self._link.acknowledgements.add(action, int(delivery_tag))
-        self._deliveries.poll()
 
     def bury(self, message: Any) -> None:
         """Reject a delivered message that cannot be read: it becomes a dead job of its queue."""

@@ -19,15 +19,16 @@ from sockpq_kombu.mapping.queue_order import QueuePolicy
 
 logger = get_logger("kombu.transport.sockpq")
 
-Deliver = Callable[[Any], None]
+Give = Callable[[Any], None]
 
 
 class Consumed(NamedTuple):
-    """A queue that has a consumer."""
+    """A queue that has a consumer. Each message is given to `hold`, which never blocks, and then to `deliver`."""
 
     queue: str
     no_ack: bool
-    deliver: Deliver
+    hold: Give          # counts the message as one that the consumer has
+    deliver: Give
 
 
 class Deliveries:
@@ -50,7 +51,7 @@ class Deliveries:
         self._remote: dict[str, Consumed] = {}      # by the server's name of the queue
         self._local: dict[str, Consumed] = {}
         self._inbox: deque[Job] = deque()
-        self._changing = threading.Lock()           # jobs come and consumers end in different threads
+        self._changing = threading.Lock()           # jobs come, are counted and delivered in different threads
         self._fetcher: Fetcher | None = None
 
     def begin(self, name: str, consumed: Consumed) -> None:
@@ -106,6 +107,7 @@ class Deliveries:
                 except BadMessage as error:
                     logger.warning("a message without a job is dropped: %s", error)
                     return True
+                consumed.hold(message)
                 consumed.deliver(message)
                 return True
         return False
@@ -114,26 +116,36 @@ class Deliveries:
         """Give one message to its consumer, in the thread of the program; False when there is none."""
         if self.deliver_told():
             return True
-        while (job := self._next()) is not None:
-            found = self._remote.get(job.queue)
-            if found is None:           # its consumer ends just now
-                self._put_back([job])
-                continue
-            try:
-                message = self._message(message_of(job))
-            except BadMessage as error:
-                bury_bad(self._link, job, error)
-                continue
-            if found.no_ack:            # others make room when they are acknowledged
-                self._link.acknowledgements.add(AckAction.DONE, job.id)
+        while self._inbox:
+            job = self._inbox[0]
+            consumed = self._remote.get(job.queue)
+            message = self._message_in(job, consumed)
+            with self._changing:        # so the fetcher counts it at every moment, either here or as held
+                if not self._inbox:         # another thread has closed the channel
+                    break
+                self._inbox.popleft()
+                if consumed is None or message is None:
+                    continue
+                consumed.hold(message)
+            if consumed.no_ack:         # others make room when they are acknowledged
                 self.poll()
-            found.deliver(message)
+            consumed.deliver(message)
             return True
         return False
 
-    def _next(self) -> Job | None:
-        with self._changing:
-            return self._inbox.popleft() if self._inbox else None
+    def _message_in(self, job: Job, consumed: Consumed | None) -> Any:
+        """Return kombu's message; None if it goes back or is buried instead of being delivered."""
+        if consumed is None:            # its consumer ends just now
+            self._put_back([job])
+            return None
+        try:
+            message = self._message(message_of(job))
+        except BadMessage as error:
+            bury_bad(self._link, job, error)
+            return None
+        if consumed.no_ack:
+            self._link.acknowledgements.add(AckAction.DONE, job.id)
+        return message
 
     def stop(self) -> None:
         """Stop fetching; unacknowledged messages go back to their places."""
@@ -141,10 +153,12 @@ class Deliveries:
         if fetcher is not None:
             self._link.unwatch(self.poll)
             fetcher.stop()
-        self._inbox.clear()
+        with self._changing:
+            self._inbox.clear()
 
     def _wanted(self) -> tuple[int, tuple[str, ...]]:
-        room = self._room(len(self._inbox), self._link.acknowledgements.unsent)
+        with self._changing:
+            room = self._room(len(self._inbox), self._link.acknowledgements.unsent)
         return TOGETHER_MAX if room is None else room, tuple(self._remote)
 
     def _came(self, jobs: list[Job]) -> None:

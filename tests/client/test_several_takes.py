@@ -7,7 +7,8 @@ from sockpq import Client, CrossCluster, Key, Moving, Unavailable
 from sockpq._backends.sync import run
 from sockpq._protocol.commands.jobs import touch
 from sockpq._routing import known_clusters, taking
-from sockpq._streaming import event_stream
+from sockpq._streaming import bound_sessions, event_stream
+from sockpq._streaming.bound_session import BoundSession
 
 from tests.client.caller import Caller
 from tests.client.conftest import MakeClient
@@ -120,6 +121,39 @@ def test_a_consumer_of_both(pair: Pair, make_client: MakeClient) -> None:
         consumer.wake()
         assert waiting.result() == []
     until(lambda: (pair.count("a", "q"), pair.count("b", "b.q")) == ((1, 0), (2, 0)))
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_jobs_beyond_the_count_of_a_consumer_go_back(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    """The waits in both clusters get a job: one is returned, the other one goes back, or else is returned next."""
+    monkeypatch.setattr(BoundSession, "wake", lambda session: None)
+    if not answers:
+        monkeypatch.setattr(bound_sessions, "untaken", no_answer)
+    with (
+        Client(pair.a.servers, timeout=60) as client, client.consumer(ttl=60) as consumer,
+        pair.only("a") as a, pair.only("b") as b,
+    ):
+        waiting = Caller(lambda: consumer.get_many(1, ["q", "b.q"]))
+        until(lambda: waiters(pair, "a", "q") and waiters(pair, "b", "b.q"))
+        a.put("q", b"1")
+        b.put("b.q", b"2")
+        (job,) = waiting.result()
+        left, queue = (b, "b.q") if job.queue == "q" else (a, "q")
+        if answers:
+            until(lambda: left.total(queue).jobs == 1)
+            again = left.get(queue, expire=60, meta=True)
+            assert again
+            assert again.attempt == 1
+        else:
+            (other,) = consumer.get_many(1, ["q", "b.q"])
+            assert other.queue == queue
+            other.done()
+
+
+def no_answer(*jobs: object) -> None:
+    raise Unavailable("there is no answer")
 
 
 def test_what_moves_is_taken_from_its_old_owner_first(pair: Pair, client: Client) -> None:

@@ -9,6 +9,7 @@ from sockpq._engine.executor import Executor
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol import arguments
 from sockpq._protocol.command import Command
+from sockpq._protocol.commands.jobs import untaken
 from sockpq._routing.router import UNTIL_DONE, Router
 from sockpq._routing.routes import Route
 from sockpq._routing.targets import target_of
@@ -18,6 +19,7 @@ from sockpq.errors import CrossCluster, Elsewhere, SockpqError
 from sockpq.model import Handed
 
 LOOK_S = 1.0            # how long a wait for the next of several clusters may be
+GIVE_BACK_S = 3.0       # what it may take to put back jobs that came while others did
 SLICE_S = 30.0          # a wait in several clusters is begun again after this time, by the map as it is then
 
 
@@ -32,7 +34,7 @@ class BoundSessions:
         self._ttl = ttl
         self._process = os.getpid()
         self._sessions: dict[Executor, BoundSession] = {}
-        self._kept: list[Handed] = []           # came from one cluster at the moment when another one had sent jobs
+        self._kept: list[Handed] = []           # came from one cluster when another had sent jobs, and did not go back
         self._turn = 0
         self._woken = False
         self._closed = False
@@ -47,7 +49,8 @@ class BoundSessions:
     ) -> list[Handed]:
         """Execute this GET; [] also when `wake` was called since the last one. Raises Inherited.
 
-        With several clusters it takes the jobs that one of them has; if none has any, it waits in all of them.
+        With several clusters it takes the jobs that one of them has; if none has any, it waits in all of them, and puts
+        back what a second one sends at the same moment.
         """
         check_own(self._process, "this consumer")
         now = self._router.network.now
@@ -99,8 +102,8 @@ class BoundSessions:
             at, (jobs, error) = ended
             left.discard(at)
             failures += [error] if error else []
-            if found:
-                self._kept += jobs
+            if found and jobs:
+                self._kept += await self._give_back(jobs)
             elif jobs or error:
                 found = jobs
                 for other in left:
@@ -108,6 +111,14 @@ class BoundSessions:
         if len(failures) == len(routes):
             raise failures[0]
         return found, False
+
+    async def _give_back(self, jobs: list[Handed]) -> list[Handed]:
+        """Put jobs that are too many back in their places; returns them if that fails: they are still bound here."""
+        try:
+            await self._router.run_batch(untaken(jobs), timeout=GIVE_BACK_S)
+        except SockpqError:
+            return jobs
+        return []
 
     async def _taken(
         self, route: Route, command: Command[list[Handed]], wait: float | None, timeout: float | None

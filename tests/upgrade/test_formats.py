@@ -36,6 +36,8 @@ from tests.upgrade.formats import (
     samples_of_outcomes,
 )
 
+# The kinds of frames that level 2 added to a snapshot, by their names on disk.
+FRAMES = ("region", "mirror", "mirrored", "mirror part", "mirror chunk")
 NAMES = sorted(path.stem for path in FORMATS.glob("*.json"))
 NEWEST = NAMES[-1]
 
@@ -64,6 +66,19 @@ def test_the_table_of_formats_has_the_numbers_of_the_first_level() -> None:
         f"{len(of_outcomes - {'failure', 'nothing'})} of outcomes |",
     ):
         assert row in text
+
+
+def test_the_table_of_level_2_has_what_it_adds() -> None:
+    """docs/COMPATIBILITY.md."""
+    level1, level2 = (json.loads((FORMATS / f"level{level}.json").read_text("utf-8")) for level in (1, 2))
+    text = (Path(__file__).parents[2] / "docs" / "COMPATIBILITY.md").read_text("utf-8")
+    added = set(level2["operations"]) - set(level1["operations"])
+    assert f"| entry of the log | {len(added)} operations | `formats/` |" in text
+    assert f"| state in a snapshot | {len(FRAMES)} kinds of frames | `regions/` |" in text
+    same = ("entry format", "wire format", "journal version", "messages", "calls", "outcomes", "frames", "journal")
+    assert [part for part in same if level1[part] != level2[part]] == []
+    assert {part: {tag: level2[part][tag] for tag in level1[part]} for part in ("operations", "samples")} == {
+        part: level1[part] for part in ("operations", "samples")}
 
 
 def test_no_number_has_changed(recorded: dict[str, Any]) -> None:

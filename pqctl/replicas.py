@@ -43,9 +43,17 @@ def part_of(named: Sequence[tuple[str, str]], timeout: float, access: ClusterAcc
         return None
     try:
         with access.client([address for _, address in named], timeout) as client:
-            found = ask(client, named, timeout)
-    except (SockpqError, BadArguments) as error:
-        replica = fenced_for(error) if isinstance(error, SockpqError) else None
+            return asked_part(client, named, timeout)
+    except (SockpqError, BadArguments):
+        return None
+
+
+def asked_part(client: Client, named: Sequence[tuple[str, str]], timeout: float) -> RegionPart | None:
+    """Like part_of(), with a client that there is."""
+    try:
+        found = ask(client, named, timeout)
+    except SockpqError as error:
+        replica = fenced_for(error)
         return None if replica is None else RegionPart({}, replica)
     return RegionPart(found) if found else None
 
@@ -107,8 +115,8 @@ def in_words(found: Mapping[str, ReplicaStatus]) -> str:
                     "not following: no node that answers follows")
     name, status = follower
     if status.phase == FOLLOWING:
-        return f"{name} follows {status.server}, {behind(status)}"
+        return f"{name} follows {status.server or 'its origin'}, {behind(status)}"
     if status.phase == SNAPSHOT:
         state = "a snapshot" if status.position else "the state with which the copy begins"
-        return f"{name} fetches {state}, from {status.server}"
+        return f"{name} fetches {state}, from {status.server or 'its origin'}"
     return f"{name} does not follow: {status.problem or 'it is connecting'}"

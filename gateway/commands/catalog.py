@@ -249,7 +249,7 @@ ROWS = (
         ALONE, PLAIN),
     Row(b"CLUSTER FENCED",   servers.cluster_fenced,      may.admin,        audited(admin.cluster_fenced),
         ALONE, PLAIN),
-    Row(b"CLUSTER REPLICA",  alone,                       may.admin,        replica.replica,       READ,    LOOK),
+    Row(b"CLUSTER REPLICA",  alone,                       may.any_user,     replica.replica,       READ,    LOOK),
     Row(b"CLUSTER FEED",     servers.cluster_feed,        may.admin,        audited(feed.feed),    ALONE,   LIST),
     Row(b"CLUSTER FEED",     servers.cluster_feed_snapshot, may.admin,      audited(feed.snapshot), ALONE,  LIST),
     Row(b"SYNC",             servers.sync,                may.any_user,     immediate.say,         AT_ONCE, PLAIN,

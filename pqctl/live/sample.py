@@ -11,6 +11,7 @@ from sockpq import Client, SockpqError, WorkerInfo
 from sockpqd.pqctl.health import Health, look
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.live.rates import MOVES, Rates
+from sockpqd.pqctl.replicas import RegionPart, asked_part
 
 AGES_MAX = 50       # number of queues that are asked for the age of their oldest job, each by a command of its own
 ASK_S = 0.6         # how long a node has to answer; then it is shown as DOWN
@@ -40,7 +41,7 @@ class QueueLine(NamedTuple):
 class Sample(NamedTuple):
     """The state of the cluster at one moment. `pings`: seconds, by the node's address. None: not allowed, or failed.
 
-    `remarks` say why something is missing.
+    `remarks` say why something is missing. `part`: of the cluster for another region.
     """
 
     health: Health
@@ -48,6 +49,7 @@ class Sample(NamedTuple):
     rows: list[QueueLine] | None
     workers: list[WorkerInfo] | None
     remarks: tuple[str, ...]
+    part: RegionPart | None = None
 
 
 class Sampler:
@@ -90,7 +92,8 @@ class Sampler:
                 remarks.append(f"no workers: {error}")
         if self._rates.refusal is not None:
             remarks.append(f"no rates: {self._rates.refusal}")
-        return Sample(health, self._pings(up), rows, workers, tuple(remarks))
+        part = asked_part(self._client, [(node.name, node.client) for node in health.nodes if node.client in up], ASK_S)
+        return Sample(health, self._pings(up), rows, workers, tuple(remarks), part)
 
     def _oldest(self, row: QueueLine, server: str | None) -> int | None:
         if not row.ready:

@@ -18,7 +18,7 @@ from sockpqd.pqctl.actions.sessions import WORKER_STATES
 from sockpqd.pqctl.actions.status import HEAD_STYLES, STYLES
 from sockpqd.pqctl.live.sample import QueueLine, Sample
 from sockpqd.pqctl.output.text import counted, lasting, one_line
-from sockpqd.pqctl.report import headline
+from sockpqd.pqctl.report import exit_code, headline
 
 ROWS_MAX = 500      # queues in the table: each refresh makes it again, which takes 0.1 ms for a queue
 INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -210,7 +210,7 @@ class TopScreen(App[None]):
         if (sample := self._sample) is None:
             return
         rows = [row for row in sample.rows or () if row.name.startswith(self._filter)]
-        self._write("head", headline(sample.health), HEAD_STYLES[sample.health.exit_code])
+        self._write("head", headline(sample.health, sample.part), HEAD_STYLES[exit_code(sample.health, sample.part)])
         self._write("sums", self._sums(rows))
         self._write("remarks", "\n".join(map(one_line, sample.remarks)))
         self.query_one("#remarks").display = bool(sample.remarks)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sockpq import Client, NodeStatus, WorkerInfo
+from sockpq import Client, NodeStatus, ReplicaStatus, WorkerInfo
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.connect import cluster_of
@@ -21,6 +21,7 @@ from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.live import top as view
 from sockpqd.pqctl.live.sample import QueueLine, Sample, Sampler
 from sockpqd.pqctl.output.exit_codes import DONE, USAGE_ERROR, Failure
+from sockpqd.pqctl.replicas import RegionPart
 from sockpqd.pqctl.settings import Options
 from tests.pqctl.running import PATIENCE_S, Terminal, execute, start
 
@@ -99,6 +100,19 @@ def test_the_screen_shows_what_there_is_in_words() -> None:
         await until(pilot, lambda: not any("1.5 ms" in line or "3 min ago" in line for line in lines(app)))
 
     on_screen(lambda: taken, script)
+
+
+@pytest.mark.parametrize(("part", "head"), [
+    (RegionPart({"n1": ReplicaStatus("following", 7, "00112233", 9, 0.2, None, "")}),
+     "A COPY, answers reads only: of the cluster 00112233; n1 follows its origin, 2 entries"),
+    (RegionPart({}, "00112233"), "NOT SERVING: FENCED, switched off for good"),
+])
+def test_a_cluster_that_is_a_copy_or_fenced_is_not_said_to_serve(part: RegionPart, head: str) -> None:
+    async def script(app: Any, pilot: Any) -> None:
+        await until(pilot, lambda: any(head in line for line in lines(app)))
+        assert not any("serving: n1" in line for line in lines(app))
+
+    on_screen(lambda: sample(row("mail"))._replace(part=part), script)
 
 
 def test_keys_sort_reverse_and_filter() -> None:

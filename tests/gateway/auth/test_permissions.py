@@ -95,7 +95,7 @@ def test_before_auth_only_this_is_open() -> None:
 # whatever else there is, or will be, is refused.
 FREE = {
     b"TOTAL", b"INTERCONNECT", b"SESSION", b"TAKEN", b"PING", b"CAPS", b"HELP", b"QUIT", b"AUTH", b"CLUSTER STATUS",
-    b"CLUSTER LEADER", b"CLUSTER HASH", b"CLUSTER ID", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT",
+    b"CLUSTER LEADER", b"CLUSTER HASH", b"CLUSTER ID", b"CLUSTER REPLICA", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT",
     b"BEGIN", b"COMMIT", b"ROLLBACK",
     b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK", b"SUBSCRIBE", b"UNSUBSCRIBE",
     b"SCHED", b"WORKER", b"FIND", b"ITEM", b"GROUP", b"MAP",

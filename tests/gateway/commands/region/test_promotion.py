@@ -9,6 +9,7 @@ import pytest
 from sockpqd.core import Fence, Lead, MirrorEntries, MirrorFrame, Promote, Put, RaiseLevel, encode_entry
 from sockpqd.gateway.commands.region.replica import UNCONFIGURED
 from sockpqd.gateway.replica import OriginSettings, Phase, Puller, PullFigures
+from tests.gateway.auth.test_rights_when_told import users
 from tests.gateway.helpers.fake_mirror import FakeMirror
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
@@ -93,6 +94,23 @@ def test_a_fenced_cluster_says_who_took_its_place(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(type(gateway.cluster), "is_replica", True)        # it was restarted with replica.of
         assert await gateway.talk(b"CLUSTER REPLICA\r\n") == f"409 Fenced {REPLICA}\r\n".encode()
     with_gateway(test)
+
+
+def test_every_user_learns_why_nothing_is_executed() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await follow(gateway, [Put("q", 3, b"job")])
+        gateway.hub.puller = puller = Puller(FakeMirror(), OriginSettings((), None, None, None), Path(), lambda: 12.5)
+        puller.figures = PullFigures(Phase.FOLLOWING, "why", server="10.0.0.1:11361", executed=5, caught_up_at=12.25)
+        answers = {}
+        for name in ("boss", "ann", "sue"):
+            client = gateway.connect(name, name)
+            client.send(b"PUT q 0 1\r\nxCLUSTER REPLICA\r\n")
+            await gateway.settle()
+            answers[name] = client.take()
+        told = b"500 Offline Mode\r\n200 OK following 2 " + ORIGIN[:8].hex().encode() + b" 5 250 %s %s\r\n"
+        assert answers == {"boss": told % (b"10.0.0.1:11361", b"why"), "ann": told % (b"-", b"-"),
+                           "sue": told % (b"-", b"-")}
+    with_gateway(test, users=users(boss="admin", ann="put", sue="put,admin:q*"))
 
 
 def test_the_grace_is_a_minute_unless_it_is_given() -> None:

@@ -161,6 +161,9 @@ READ_AHEAD_BYTES = 256 << 10
 FORGOTTEN_BYTES = 1 << 20
 LOG_CACHE_BYTES = 16 << 20      # the newest entries in memory
 FEED_SLICE_BYTES = 1 << 20      # entries read at once for a copy in another region
+FEED_INDEXES = 8                # of segments that only copies need: one for each feed, as feeds do not keep in step
+FEED_INDEX_FRAMES = 256         # after this many frames of such a segment, its reader
+FEED_INDEX_REST_S = 0.001       # lets others run for so long: about half of the time
 FEED_ROOM_SEGMENTS = 4          # with less room than this beyond the watermark of the disk, nothing is kept for copies
 LOG_SLICE_BYTES_MAX = 40 << 20  # a slice keeps what it has read: pysyncobj walks over it and then takes what it wants
 

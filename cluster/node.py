@@ -45,10 +45,11 @@ from sockpqd.cluster.mirror.awaited_mirror import AwaitedMirror
 from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.paging.paging import paging_machine
 from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.snapshots.snapshot_directory import needed_from
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 from sockpqd.cluster.stats import figures, host_figures
 from sockpqd.cluster.storage.disk import Disk, TimedDisk
-from sockpqd.cluster.storage.errors import StorageDamaged
+from sockpqd.cluster.storage.errors import SnapshotDamaged, StorageDamaged
 from sockpqd.cluster.wire.messages import (
     CallOutcome,
     CancelCall,
@@ -352,9 +353,18 @@ def open_storage(
 
     `pages`: the files of the machine's pages, to which snapshots refer.
     """
-    journal = Journal.open(data_dir / "journal", disk)
+    def opened(needed: int) -> tuple[Journal, SnapshotStore]:
+        journal = Journal.open(data_dir / "journal", disk, needed_from=needed)
+        try:
+            return journal, SnapshotStore.open(data_dir / "snapshots", snapshots, journal, machine, pages=pages)
+        except BaseException:
+            journal.close()
+            raise
+
+    needed = needed_from(snapshots, data_dir / "snapshots")
     try:
-        return journal, SnapshotStore.open(data_dir / "snapshots", snapshots, journal, machine, pages=pages)
-    except BaseException:
-        journal.close()
-        raise
+        return opened(needed)
+    except SnapshotDamaged:
+        if not needed:
+            raise
+        return opened(0)            # the whole journal may reach back beyond all snapshots

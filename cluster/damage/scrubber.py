@@ -25,13 +25,15 @@ from sockpqd.cluster.storage.errors import StorageDamaged, StorageTooNew
 class FileToRead(NamedTuple):
     """A file to read, up to `end`.
 
-    `segment`: the number of a segment of the journal, 0 for a snapshot; `journal_id`: the id of its journal.
+    `segment`: the number of a segment of the journal, 0 for a snapshot; `journal_id`: the id of its journal; `last`:
+    its last frame.
     """
 
     path: Path
     segment: int
     journal_id: bytes
     end: int
+    last: int = 0
 
 
 class Finding(NamedTuple):
@@ -67,7 +69,8 @@ class PacedDisk(Disk):
 def files_to_read(segments: Segments, snapshots: list[Path]) -> list[FileToRead]:
     """Return all files to read now."""
     return [
-        *(FileToRead(segments.path(number), number, segments.journal_id, end) for number, end in segments.written()),
+        *(FileToRead(segments.path(number), number, segments.journal_id, end, last)
+          for number, end, last in segments.written()),
         *(FileToRead(path, 0, b"", 0) for path in snapshots),
     ]
 
@@ -100,6 +103,9 @@ def _examine_segment(disk: Disk, given: FileToRead) -> None:
             if sequence and header.sequence != sequence + 1:
                 raise StorageDamaged(f"at offset {position} is frame {header.sequence}, not {sequence + 1}")
             position, sequence = position + length, header.sequence
+            if sequence == given.last:
+                return
+        raise StorageDamaged(f"frame {given.last} is missing at offset {position}")
     finally:
         disk.close(file)
 

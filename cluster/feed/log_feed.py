@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Checkpoint, FeedRefusal, FeedSlice, Frame
+from sockpqd.cluster.journal.archived_segments import Span
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.journal.log_index import Entry, Stretch
 from sockpqd.cluster.raft.pysyncobj_adapter import Replica
@@ -25,6 +27,11 @@ from sockpqd.cluster.storage.state_hash import Chain
 from sockpqd.core import head_of_entry
 
 log = logging.getLogger("sockpqd.cluster")
+
+
+def _rest() -> None:
+    """Let other threads run, while segments are indexed."""
+    time.sleep(limits.FEED_INDEX_REST_S)
 
 
 class LogFeed:
@@ -60,11 +67,14 @@ class LogFeed:
         if recent is not None:
             return recent
         async with self._line:
-            stretch = self._stretch(index)
-            if stretch is None:             # it was read into memory, or is gone, while this waited
-                return self._recent(index)
             loop = asyncio.get_running_loop()
             try:
+                while (span := self._unindexed(index)) is not None:
+                    with self._journal.to_index(span) as make:
+                        self._journal.keep_index(await loop.run_in_executor(self._thread, make, _rest))
+                stretch = self._stretch(index)
+                if stretch is None:         # it was read into memory, or is gone, while this waited
+                    return self._recent(index)
                 with self._opened(stretch) as file:
                     commands = await loop.run_in_executor(self._thread, self._journal.read_stretch, file, stretch)
             except (OSError, JournalDamaged) as error:
@@ -75,9 +85,14 @@ class LogFeed:
     def read_now(self, index: int) -> FeedSlice | None:
         """Like read(), but wait for the disk: for a simulation, which has no threads."""
         recent = self._recent(index)
-        stretch = None if recent is not None else self._stretch(index)
-        if stretch is None:
+        if recent is not None:
             return recent
+        if (span := self._unindexed(index)) is not None:
+            with self._journal.to_index(span) as make:
+                self._journal.keep_index(make(lambda: None))
+        stretch = self._stretch(index)
+        if stretch is None:
+            return None
         with self._opened(stretch) as file:
             return self._slice(index, self._journal.read_stretch(file, stretch))
 
@@ -96,9 +111,16 @@ class LogFeed:
         entries = self._journal.recent(index, self.executed, limits.FEED_SLICE_BYTES)
         return self._slice(index, entries) if entries else None
 
+    def _on_disk(self, index: int) -> bool:
+        return not self._journal.is_recent(index) and index >= self._journal.oldest_index
+
+    def _unindexed(self, index: int) -> Span | None:
+        """Return the segments to index before this entry can be read from the disk; None: there are none."""
+        return self._journal.unindexed(index) if self._on_disk(index) else None
+
     def _stretch(self, index: int) -> Stretch | None:
         """Return the places of the entries from this one on; None: they are in memory, or gone."""
-        if self._journal.is_recent(index) or index < self._journal.oldest_index:
+        if not self._on_disk(index):
             return None
         return self._journal.stretch(index, self.executed, limits.FEED_SLICE_BYTES)
 

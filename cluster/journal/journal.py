@@ -9,8 +9,8 @@ Entries are kept for longer than the Raft library asks: it removes the entries t
 (deleteEntriesTo), but the journal removes only those that the previous snapshot covers. So the log reaches back to the
 older of the two snapshots that are kept. A follower that was away for a moment still finds its entries, and a damaged
 newest snapshot can be replaced by the older one and the log. A node that is short of room gives that up: release().
-For copies in other regions `feed_bytes` more are kept; these are not shown to the library, and go first when room is
-short: release_feeds().
+For copies in other regions `feed_bytes` more are kept; these are not shown to the library, are indexed only while a
+feed reads them (archived_segments.py), and go first when room is short: release_feeds().
 Segments without any kept entry are deleted, one at each sync.
 
 The camel-case names are those that pysyncobj calls (`createJournal`). Positions count from the first entry; indexes are
@@ -21,20 +21,25 @@ Raft's.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from itertools import islice
 from pathlib import Path
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.journal import journal_format
-from sockpqd.cluster.journal.journal_format import Header, JournalRecord, PlacedRecord
-from sockpqd.cluster.journal.journal_state import JournalState, StateSummary
+from sockpqd.cluster.journal.archived_segments import ArchivedSegments, Span, SpanIndex
+from sockpqd.cluster.journal.journal_format import JournalRecord
+from sockpqd.cluster.journal.journal_state import FrameReplay, JournalState, StateSummary
 from sockpqd.cluster.journal.log_index import Entry, Stretch
 from sockpqd.cluster.journal.log_view import LogView
+from sockpqd.cluster.journal.segment_head import SegmentHead
 from sockpqd.cluster.journal.segments import Segments
 from sockpqd.cluster.storage.disk import Disk
 from sockpqd.cluster.storage.errors import IN_USE, JournalDamaged, JournalTooNew, StorageInUse
+
+log = logging.getLogger("sockpqd.cluster")
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
@@ -59,15 +64,18 @@ class Journal(LogView):
     @classmethod
     def open(
         cls, directory: Path, disk: Disk | None = None, *, segment_bytes: int = limits.SEGMENT_BYTES,
-        window_bytes: int = limits.LOG_CACHE_BYTES,
+        window_bytes: int = limits.LOG_CACHE_BYTES, needed_from: int = 0,
     ) -> Journal:
         """Open the journal in `directory`, or create one.
+
+        `needed_from`: an entry; segments that lie wholly before it are not read, and their entries are there for
+        feeds only.
 
         Raises JournalDamaged (the node must not take part), JournalTooNew, StorageInUse and OSError.
         """
         journal = cls(directory, disk or Disk(), segment_bytes, window_bytes)
         try:
-            journal._recover()
+            journal._recover(needed_from)
         except BaseException:
             journal.close()
             raise
@@ -95,8 +103,8 @@ class Journal(LogView):
         self._failed: OSError | None = None
         self._disk = disk
         self.segments = Segments(directory, disk, segment_bytes)
+        self._archive = ArchivedSegments(self.segments, disk)
         self._synced_state = self._state.restated()     # what a new segment begins with
-        self._replayed = False                      # a frame was found when the journal was opened
         self._lock: int | None = None
         self.feed_bytes = 0                         # of segments to keep, beyond what this node needs itself
         self.forgetful = False                      # what was here before was set aside (damage/rejoin.py),
@@ -104,20 +112,21 @@ class Journal(LogView):
 
     # Opening
 
-    def _recover(self) -> None:
+    def _recover(self, needed_from: int) -> None:
         directory = self.segments.directory
         self._disk.make_directory(directory)
         self._lock = self._disk.lock(directory / "lock")
         if self._lock is None:
             raise StorageInUse(f"{directory} {IN_USE}")
-        self.segments.recover(self._replay)
+        replay = FrameReplay(self._state, self.segments.damaged)
+        self.segments.recover(replay.frame, needed_from)
+        self._commit = replay.commit_index
         self._synced_state = self._state.restated()
-        if not self._replayed:      # a new journal: its first frame says that nothing is known
+        if not replay.begun:        # a new journal: its first frame says that nothing is known
             self.segments.start(self._disk.random_bytes(8))
             self._write([self._state_record(self._synced_state)])
-        if (missing := self._table.missing()) is not None:
-            self.segments.damaged(self.segments.active, 0, f"entry {missing} is missing: an older segment is gone")
-        self.first_index = self._table.first
+        self._find_archived(needed_from)
+        self.first_index = self._table.indexed
         self.last_index = self.durable_index = self._written = self._table.next - 1
         self._recall_last()
         self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
@@ -126,20 +135,19 @@ class Journal(LogView):
         self._shrunk = True                         # the last process may have died before it deleted them all
         self.segments.try_to_prepare()
 
-    def _replay(self, segment: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
-        state = self._state
-        self._commit = header.commit_index
-        for kind, a, b, offset, length, crc in records:
-            if kind == journal_format.ENTRY:
-                state.table.append(a, b, length, crc)
-                state.table.put(a, segment, offset)
-            elif kind != journal_format.STATE:
-                state.apply(kind, a, b, data[offset:offset + length])
-            elif not self._replayed:
-                state.begin(data[offset:offset + length])
-            elif not state.agrees(data[offset:offset + length]):
-                self.segments.damaged(segment, 0, "it does not continue the segment before it")
-        self._replayed = True
+    def _find_archived(self, needed_from: int) -> None:
+        """Check that older segments have the entries that are not in memory; what only feeds need may be gone."""
+        table = self._table
+        if table.first == table.indexed:
+            return
+        if table.indexed > max(needed_from, 1):
+            self.segments.damaged(
+                self.segments.active, 0, f"entry {table.first} is missing: an older segment is gone")
+        first = min(self._archive.first_in(0), table.indexed)
+        if table.first < first:
+            log.warning("entries %d to %d of the journal, which were kept for copies in other regions, are gone. A "
+                        "replica that needs them starts again from a snapshot.", table.first, first - 1)
+            self._change(journal_format.PREFIX, first, self._state.covered)
 
     # The log, as pysyncobj sees it
 
@@ -169,6 +177,7 @@ class Journal(LogView):
         self.bytes_total = self._pending_bytes = 0
         self._shrunk = True
         self._cache.truncate(1)
+        self._archive.clear()
         self._recall_last()
 
     def deleteEntriesFrom(self, position: int) -> None:
@@ -191,18 +200,28 @@ class Journal(LogView):
         if (index := self.first_index + position) > self.last_index:
             raise ValueError(f"entries before {index} are to be removed, the last one is {self.last_index}")
         covered = self._state.covered
-        keep = max(self._table.first, min(covered, index))
+        keep = max(self._table.indexed, min(covered, index))
         self.bytes_total -= self._table.bytes_between(covered, index)
         self._change(journal_format.PREFIX, self._kept_for_feeds(keep), max(covered, index))
         self._show_from(max(self.first_index, keep))
+        self._archive_until(keep)
         self._shrunk = True
+
+    def _archive_until(self, keep: int) -> None:
+        """Leave the entries before `keep` on the disk only that were committed when the segment before its began."""
+        before = self.segments.heads.get(self._table.location(keep).segment - 1)
+        if before is not None:
+            self._table.forget(min(keep, before.commit_index + 1))
 
     def _kept_for_feeds(self, keep: int) -> int:
         """Return the first entry to keep if this node itself needs those from `keep` on."""
         if not self.feed_bytes:
             return keep
-        count = -(-self.feed_bytes // self.segments.segment_bytes)
-        return self._table.first_in(self._table.location(keep).segment - count, keep)
+        segment = self._table.location(keep).segment - -(-self.feed_bytes // self.segments.segment_bytes)
+        found = self._table.first_in(segment, keep)
+        if found == self._table.indexed:
+            found = max(self._table.first, min(found, self._archive.first_in(segment)))
+        return found
 
     def release_feeds(self, keep: int) -> bool:
         """Remove the entries before `keep` that are kept only for feeds; returns whether there were any.
@@ -369,8 +388,30 @@ class Journal(LogView):
                     break
         return found
 
+    def unindexed(self, index: int) -> Span | None:
+        """The segments to index before stretch() can be called with this index, which must be kept; None: it can be."""
+        if index >= self._table.indexed or self._archive.has(index):
+            return None
+        return self._archive.span(index)
+
+    @contextlib.contextmanager
+    def to_index(self, span: Span) -> Iterator[Callable[[Callable[[], None]], SpanIndex]]:
+        """Open segments; yields what indexes them, and may be called in a thread (see ArchivedSegments.read)."""
+        with contextlib.ExitStack() as files:
+            opened = []
+            for number in span.segments:
+                opened.append(self.segments.open(number))
+                files.callback(self.segments.close_file, opened[-1])
+            yield lambda rest: self._archive.read(span, opened, rest)
+
+    def keep_index(self, index: SpanIndex) -> None:
+        """Use an index that was made by to_index()."""
+        self._archive.keep(index)
+
     def stretch(self, index: int, last: int, bytes_max: int) -> Stretch:
-        """Return the places of the entries from `index` on, which must be kept, and not in memory only."""
+        """Return the places of the entries from `index` on, which must be kept, and on the disk (see unindexed())."""
+        if index < self._table.indexed:
+            return self._archive.stretch(index, last, bytes_max)
         return self._table.stretch(index, last, bytes_max)
 
     def read_stretch(self, file: int, stretch: Stretch) -> list[Entry]:
@@ -471,8 +512,16 @@ class Journal(LogView):
     def _delete_superfluous(self) -> None:
         """Delete one segment without kept entries. All changes must be synced, the removal of its entries included."""
         if self._shrunk:
-            first = self._table.location(self._table.first).segment if self._table else self.segments.active
-            self._shrunk = self.segments.delete_one_before(first)
+            self._shrunk = self.segments.delete_one_before(self._first_segment())
+
+    def _first_segment(self) -> int:
+        table = self._table
+        if table.first < table.indexed:
+            return self._archive.segment_of(table.first)
+        if not table:
+            return self.segments.active
+        # A segment in which it was written again, after it had been removed, does not tell by its head that it has it.
+        return min(table.location(table.first).segment, self._archive.segment_of(table.first))
 
     def close(self) -> None:
         """Close all files; unsynced changes are lost."""
@@ -536,6 +585,9 @@ class Journal(LogView):
                 self._table.put(index, segments.active, offset)
             elif kind == journal_format.ACKNOWLEDGED:
                 self._state.apply(kind, index, 0, body)
+            elif kind == journal_format.STATE:
+                segments.heads[segments.active] = SegmentHead(
+                    segments.active_bytes, segments.journal_id, sequence, commit, self._synced_state)
             offset += len(body)
         self._written = self.last_index
         self._commit_due = False

@@ -225,6 +225,19 @@ def read_records(data: bytes, offset: int, header: Header) -> list[PlacedRecord]
     return placed
 
 
+def read_first_record(data: bytes, header: Header) -> PlacedRecord | None:
+    """The first record of the frame at the start of `data`, which may end behind it; None if it has changed."""
+    bodies = HEADER.size + RECORD.size * header.records
+    directory = data[HEADER.size:bodies]
+    if not header.records or crc32(directory, header.sequence & 0xFFFFFFFF) != header.directory_crc:
+        return None
+    kind, length, a, b, crc = RECORD.unpack_from(directory)
+    body = data[bodies:bodies + length]
+    if len(body) != length or body_crc(a, body) != crc:
+        return None
+    return PlacedRecord(kind, a, b, bodies, length, crc)
+
+
 def is_torn(data: bytes, offset: int, header: Header | None) -> bool:
     """Return whether sectors that were never written explain the invalid frame at `offset` (see above)."""
     if offset + SECTOR_BYTES > len(data):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgpack
 
 from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.journal_format import Header, PlacedRecord
 from sockpqd.cluster.journal.log_index import LogIndex
 
 
@@ -25,6 +27,11 @@ class StateSummary(NamedTuple):
         """The body of the STATE record."""
         body: bytes = msgpack.packb(self._asdict())
         return body
+
+    @classmethod
+    def unpacked(cls, body: bytes) -> StateSummary:
+        """The summary in the body of a STATE record."""
+        return cls(**msgpack.unpackb(body))
 
 
 class JournalState:
@@ -71,16 +78,44 @@ class JournalState:
     def several_segments_covered(self) -> bool:
         """Return whether the entries that the newest snapshot covers begin in an older segment than they end."""
         table = self.table
+        if table.first < table.indexed:
+            return True
         return table.first <= self.covered < table.next and table.location(table.first).segment < table.location(
             self.covered).segment
 
     def begin(self, body: bytes) -> None:
-        """Adopt the summary at the start of the oldest segment; its entries are missing until they are removed."""
-        restated = StateSummary(**msgpack.unpackb(body))
+        """Adopt the summary at the start of a segment; entries before it are in older segments, or removed later."""
+        restated = StateSummary.unpacked(body)
         self.covered, self.term, self.vote, self.voter, self.acknowledged = restated[2:]
-        self.table.reset(restated.first)
-        self.table.append_missing(restated.next - restated.first)
+        self.table.reset(restated.first, restated.next)
 
     def agrees(self, body: bytes) -> bool:
         """Return whether the summary at the start of a later segment matches this state."""
-        return StateSummary(**msgpack.unpackb(body)) == self.restated()
+        return StateSummary.unpacked(body) == self.restated()
+
+
+class FrameReplay:
+    """Executes the frames of consecutive segments, in order, on a new state."""
+
+    def __init__(self, state: JournalState, damaged: Callable[[int, int, str], None]) -> None:
+        """`damaged(segment, offset, what)` raises JournalDamaged."""
+        self.begun = False          # there was a frame
+        self.commit_index = 0       # in the last one
+        self._state = state
+        self._damaged = damaged
+
+    def frame(self, segment: int, data: bytes, header: Header, records: list[PlacedRecord]) -> None:
+        """Execute the records of a frame, whose bodies are in `data`."""
+        state = self._state
+        self.commit_index = header.commit_index
+        for kind, a, b, offset, length, crc in records:
+            if kind == journal_format.ENTRY:
+                state.table.append(a, b, length, crc)
+                state.table.put(a, segment, offset)
+            elif kind != journal_format.STATE:
+                state.apply(kind, a, b, data[offset:offset + length])
+            elif not self.begun:
+                state.begin(data[offset:offset + length])
+            elif not state.agrees(data[offset:offset + length]):
+                self._damaged(segment, 0, "it does not continue the segment before it")
+        self.begun = True

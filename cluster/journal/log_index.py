@@ -31,97 +31,100 @@ class Stretch(NamedTuple):
 
 
 class LogIndex:
-    """Term, length, CRC and place of all entries from `first` on, 24 bytes for each."""
+    """The entries from `first` on: term, length, CRC and place of those from `indexed` on, 24 bytes for each.
+
+    Those before `indexed` are on the disk, and nothing else is known of them here (archived_segments.py).
+    """
 
     def __init__(self) -> None:
         self.first = 1
+        self.indexed = 1
         self._terms = array("Q")
         self._lengths = array("I")
         self._crcs = array("I")
         self._places = array("Q")       # segment << 40 | offset, 0 while unknown
 
     def __len__(self) -> int:
-        return len(self._terms)
+        return self.next - self.first
 
     @property
     def next(self) -> int:
         """The index after the last entry."""
-        return self.first + len(self._terms)
+        return self.indexed + len(self._terms)
 
     def append(self, index: int, term: int, length: int, crc: int) -> None:
         """Add an entry after the last one; an index that was reset to 1 accepts any entry."""
-        if index != self.first + len(self._terms):
-            if self._terms or self.first > 1:
+        if index != self.indexed + len(self._terms):
+            if self._terms or self.indexed > 1:
                 raise ValueError(f"entry {index} does not follow entry {self.next - 1}")
-            self.first = index
+            self.first = self.indexed = index
         self._terms.append(term)
         self._lengths.append(length)
         self._crcs.append(crc)
         self._places.append(0)
 
-    def append_missing(self, count: int) -> None:
-        """Add entries whose segment is gone; a later record must remove them, or the journal is damaged."""
-        for column in (self._terms, self._lengths, self._crcs, self._places):
-            column.extend([0] * count)
-
     def put(self, index: int, segment: int, offset: int) -> None:
         """Note the place of an entry's command, unless the entry has been removed in the meantime."""
-        position = index - self.first
+        position = index - self.indexed
         if 0 <= position < len(self._places):
             self._places[position] = segment << 40 | offset
 
-    def reset(self, first: int) -> None:
+    def reset(self, first: int, indexed: int = 0) -> None:
+        """Remove all entries, and begin with `first`; those before `indexed` are on the disk."""
         self.truncate(self.first)
-        self.first = first
+        self.first, self.indexed = first, max(first, indexed)
 
     def truncate(self, index: int) -> None:
         """Remove this entry and all after it."""
         for column in (self._terms, self._lengths, self._crcs, self._places):
-            del column[max(0, index - self.first):]
+            del column[max(0, index - self.indexed):]
+        self.indexed = max(self.first, min(self.indexed, index))
 
     def drop(self, index: int) -> None:
         """Remove all entries before this one."""
-        count = index - self.first
+        if index > self.first:
+            self.forget(index)
+            self.first = index
+
+    def forget(self, index: int) -> None:
+        """Keep the entries before this one on the disk only."""
+        count = index - self.indexed
         if count > 0:
             for column in (self._terms, self._lengths, self._crcs, self._places):
                 del column[:count]
-            self.first = index
+            self.indexed = index
 
     def term(self, index: int) -> int:
-        """The term of an entry, which must be in the index."""
-        return self._terms[index - self.first]
+        """The term of an entry, which must be indexed."""
+        return self._terms[index - self.indexed]
 
     def location(self, index: int) -> EntryLocation:
-        """The place of an entry's command; the entry must be in the index."""
-        position = index - self.first
+        """The place of an entry's command; the entry must be indexed."""
+        position = index - self.indexed
         place = self._places[position]
         return EntryLocation(place >> 40, place & (1 << 40) - 1, self._lengths[position], self._crcs[position])
 
     def first_in(self, segment: int, before: int) -> int:
-        """The first entry in this segment or in a later one, at most `before`; the place of each entry is known."""
-        return self.first + bisect_left(self._places, segment << 40, 0, before - self.first)
+        """The first indexed entry in this segment or in a later one, at most `before`; all these are on the disk."""
+        return self.indexed + bisect_left(self._places, segment << 40, 0, before - self.indexed)
 
     def stretch(self, index: int, last: int, bytes_max: int) -> Stretch:
         """The entries from `index` to at most `last` that lie in its segment, within `bytes_max`; at least that one."""
         segment, offset, _, _ = self.location(index)
         entries: list[tuple[int, int, int, int, int]] = []
         end = 0
-        for position in range(index - self.first, min(last + 1 - self.first, len(self._places))):
+        for position in range(index - self.indexed, min(last + 1 - self.indexed, len(self._places))):
             place, length = self._places[position], self._lengths[position]
             start = (place & (1 << 40) - 1) - offset
             if entries and (place >> 40 != segment or start + length > bytes_max):
                 break
-            entries.append((self.first + position, self._terms[position], start, length, self._crcs[position]))
+            entries.append((self.indexed + position, self._terms[position], start, length, self._crcs[position]))
             end = start + length
         return Stretch(segment, offset, end, entries)
 
     def bytes_between(self, low: int, high: int) -> int:
-        """The total length of all commands with low <= index < high."""
-        return sum(self._lengths[max(0, low - self.first):max(0, high - self.first)])
-
-    def missing(self) -> int | None:
-        """The first entry whose place is unknown, or None."""
-        return self.first + self._places.index(0) if 0 in self._places else None
+        """The total length of all indexed commands with low <= index < high."""
+        return sum(self._lengths[max(0, low - self.indexed):max(0, high - self.indexed)])
 
 
 class LogSlice(Sequence[Entry]):

@@ -11,12 +11,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import NamedTuple
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.journal.journal_format import SECTOR_BYTES
+from sockpqd.cluster.journal.segment_head import SegmentHead, read_head
 from sockpqd.cluster.journal.segment_scan import Replay, Scan
 from sockpqd.cluster.storage.disk import NO_SPACE, Disk, passes
 from sockpqd.cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
@@ -39,6 +41,14 @@ def numbers_of(names: Iterable[str]) -> tuple[list[int], list[int]]:
     return numbers, numbers[oldest:]
 
 
+class WrittenSegment(NamedTuple):
+    """A segment in use. `last`: its last frame. `end`: where that ends, or the file, if only the head was read."""
+
+    number: int
+    end: int
+    last: int
+
+
 class Segments:
     """The files of the journal: tracks the place of the next frame, and reads older ones."""
 
@@ -49,6 +59,7 @@ class Segments:
         self.active_bytes = 0       # its size
         self.position = 0           # where in it the next frame goes
         self.sequence = 0           # number of the last frame
+        self.heads: dict[int, SegmentHead] = {}     # of the segments in use; without one, what is older is of no use
         self._disk = disk
         self._segment_bytes = segment_bytes
         self._oldest = 1
@@ -105,10 +116,14 @@ class Segments:
         """Return the approximate size of all segments on the disk."""
         return (self.active - self._oldest) * self._segment_bytes + self.active_bytes + self._spare_bytes
 
-    def written(self) -> list[tuple[int, int]]:
-        """All segments in use, each with the end of its last frame."""
-        ends = {number: end for number, end in self._ends.items() if self._oldest <= number < self.active}
-        return [*sorted(ends.items()), (self.active, self.position)]
+    def written(self) -> list[WrittenSegment]:
+        """All segments in use, with the end of what is written in each."""
+        heads = {number: self.heads[number] for number in sorted(self.heads) if number >= self._oldest}
+        found = [
+            WrittenSegment(number, self._ends.get(number, head.size), heads[number + 1].sequence - 1)
+            for number, head in heads.items() if number < self.active
+        ]
+        return [*found, WrittenSegment(self.active, self.position, self.sequence)]
 
     def takes(self, length: int) -> bool:
         """Return whether a frame of this length can be written without the reserve; allocates space if necessary."""
@@ -129,8 +144,10 @@ class Segments:
 
     # Opening
 
-    def recover(self, replay: Replay) -> None:
-        """Pass every valid frame to `replay`, in order, and cut off an incomplete last one.
+    def recover(self, replay: Replay, needed_from: int) -> None:
+        """Pass the frames of the segments from entry `needed_from` on to `replay`, and cut off an incomplete last one.
+
+        Of older segments, which are kept for feeds only, just the heads are read.
 
         Raises JournalDamaged and JournalTooNew. Afterwards either `active` is 0 (there was never a frame), or the next
         frame can be appended.
@@ -140,17 +157,40 @@ class Segments:
             return
         self._oldest = numbers[0]
         self._disk.trust(self.directory, [self.path(number).name for number in run])
+        self._read_heads(run)
+        begin = self._begin_with(run, needed_from)
         scan = Scan(self, replay)
-        sizes = {number: scan.read(number, self._load(number)) for number in run}
+        sizes = {number: scan.read(number, self._load(number)) for number in run if number >= begin}
         if scan.active == 0:
             self._never_used(numbers)
             return
         self.active, self.position, self.active_bytes = scan.active, scan.position, sizes[scan.active]
+        self.heads.pop(self.active + 1, None)       # of an incomplete frame
         self._ends = scan.ends
         self._wipe(self.active, self.position)
         spare = self.active + 1
         if spare in sizes:
             self._keep_spare(spare, sizes[spare])
+
+    def _read_heads(self, run: Sequence[int]) -> None:
+        """Read the heads of the segments, from the newest one back to the first that cannot be read."""
+        for number in reversed(run):
+            head, newer = read_head(self._disk, self.path(number), number), self.heads.get(number + 1)
+            if head is not None and (newer is None or (
+                    head.journal_id == newer.journal_id and head.sequence < newer.sequence)):
+                self.heads[number] = head
+            elif self.heads:
+                log.error("%s is damaged: its first frame has changed since it was written", self.path(number))
+                break
+
+    def _begin_with(self, run: Sequence[int], needed_from: int) -> int:
+        """Return the segment with which to begin, for the entries from `needed_from` on."""
+        if len(self.heads) < 3:
+            return run[0]
+        # What was committed by a segment that has an end is never removed. The last one has none, and its first frame
+        # may be incomplete, so the one before it could be the last.
+        needed = min(needed_from, self.heads[sorted(self.heads)[-3]].commit_index)
+        return max((number for number, head in self.heads.items() if head.state.next <= needed), default=run[0])
 
     def _load(self, segment: int) -> bytes:
         file = self._file(segment)
@@ -389,6 +429,7 @@ class Segments:
             self._close_one(self._oldest)
             self._disk.unlink_in_background(self.path(self._oldest))
             self._ends.pop(self._oldest, None)
+            self.heads.pop(self._oldest, None)
             self._oldest += 1
         return self._oldest < segment
 

@@ -24,6 +24,15 @@ def index_of(name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
+def needed_from(disk: Disk, directory: Path) -> int:
+    """The first entry that the log must reach back to for all snapshots there; 0 if there are none."""
+    try:
+        indexes = [index for name in disk.names(directory) if (index := index_of(name)) is not None]
+    except FileNotFoundError:
+        return 0
+    return max(0, min(indexes, default=0) - 1)
+
+
 class SnapshotDirectory:
     """Snapshots by the index of the last entry they contain."""
 

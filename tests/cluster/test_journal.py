@@ -18,13 +18,17 @@ from sockpqd.cluster.journal.log_index import LogSlice
 from sockpqd.cluster.storage.disk import Disk
 from sockpqd.cluster.storage.errors import NoRoom
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
+from tests.cluster.helpers.feed_entries import all_for_feeds
 
 DIRECTORY = Path("/journal")
 NO_OP = (b"\x01", 1, 0)         # what pysyncobj puts into an empty log
 
 
-def open_journal(disk: FaultyDisk, segment_bytes: int = 8192, window_bytes: int = 1 << 20) -> Journal:
-    return Journal.open(DIRECTORY, disk, segment_bytes=segment_bytes, window_bytes=window_bytes)
+def open_journal(
+    disk: FaultyDisk, segment_bytes: int = 8192, window_bytes: int = 1 << 20, needed_from: int = 0,
+) -> Journal:
+    return Journal.open(
+        DIRECTORY, disk, segment_bytes=segment_bytes, window_bytes=window_bytes, needed_from=needed_from)
 
 
 def segments(disk: FaultyDisk) -> list[int]:
@@ -231,12 +235,9 @@ class TestSegments:
         journal.close()
         journal = open_journal(disk)
         assert journal.oldest_index == oldest
-        stretch = journal.stretch(oldest, 30, 1 << 20)
-        file = journal.segments.open(stretch.segment)
-        found = journal.read_stretch(file, stretch)
-        assert [entry[1] for entry in found] == list(range(oldest, oldest + len(found)))
-        assert found == [journal.entry(index) for index in range(oldest, oldest + len(found))]
-        journal.segments.close_file(file)
+        found = all_for_feeds(journal)
+        assert [entry[1] for entry in found] == list(range(oldest, 31))
+        assert found == [journal.entry(index) for index in range(oldest, 31)]
 
     def test_what_is_kept_for_feeds_goes_when_room_is_short(self) -> None:
         disk = FaultyDisk()
@@ -263,6 +264,7 @@ class TestSegments:
         disks = FaultyDisk(), FaultyDisk()
         plain, feeding = map(open_journal, disks)
         written: dict[int, bytes] = {}
+        committed = 1
         for _ in range(150):
             feeding.feed_bytes = 3 * 8192
             step, last = rng.random(), plain.last_index
@@ -271,34 +273,33 @@ class TestSegments:
                 for journal in (plain, feeding):
                     journal.add(command, last + 1, 1)
             elif step < 0.75:
-                cut = rng.randrange(max(plain._state.covered, plain.first_index), last) + 1
+                if (cut := rng.randrange(max(committed, plain.first_index), last + 1) + 1) <= last:
+                    for journal in (plain, feeding):
+                        journal.deleteEntriesFrom(cut - journal.first_index)
+            elif step < 0.8:
+                committed = rng.randrange(committed, last + 1)
                 for journal in (plain, feeding):
-                    journal.deleteEntriesFrom(cut - journal.first_index)
-            elif step < 0.85 and (index := rng.randrange(plain.first_index, last)) > plain._state.covered:
+                    journal.setRaftCommitIndex(committed)
+            elif step < 0.85 and committed < last and committed > plain._state.covered:
                 for journal in (plain, feeding):
                     journal.sync()
-                    journal.deleteEntriesTo(index - journal.first_index)
+                    journal.deleteEntriesTo(committed - journal.first_index)
             elif step < 0.87:
                 feeding.release_feeds(plain.first_index)
             elif step < 0.9:
                 for journal in (plain, feeding):
                     journal.sync()
                     journal.close()
-                plain, feeding = map(open_journal, disks)
+                plain = open_journal(disks[0])
+                feeding = open_journal(disks[1], needed_from=rng.choice((0, plain.first_index)))
                 feeding.align(plain.first_index - feeding.first_index)
             for journal in (plain, feeding):
                 journal.sync()
                 seconds(journal, 1)
             assert list(feeding[:]) == list(plain[:])
             assert feeding.oldest_index <= plain.oldest_index
-            index = feeding.oldest_index
-            while index <= feeding.last_index:
-                stretch = feeding.stretch(index, feeding.last_index, 5000)
-                file = feeding.segments.open(stretch.segment)
-                for command, at, _ in feeding.read_stretch(file, stretch):
-                    assert (at, command) == (index, written[index])
-                    index += 1
-                feeding.segments.close_file(file)
+            for index, (command, at, _) in enumerate(all_for_feeds(feeding, 5000), feeding.oldest_index):
+                assert (at, command) == (index, written[index])
 
     def test_a_stretch_that_reads_back_changed_is_refused(self) -> None:
         disk = FaultyDisk()
@@ -796,8 +797,8 @@ def test_all_segments_in_use_are_told_with_the_ends_of_what_is_written() -> None
     journal = open_journal(disk)
     fill(journal, 1, 12)
     written = journal.segments.written()
-    assert [number for number, _ in written] == [1, 2, 3]
-    assert dict(written)[3] == journal.segments.position
+    assert [segment.number for segment in written] == [1, 2, 3]
+    assert written[2][1:] == (journal.segments.position, journal.segments.sequence)
     journal.close()
     assert open_journal(disk).segments.written() == written
 

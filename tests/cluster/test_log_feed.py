@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Checkpoint, FeedRefusal, Frame
 from sockpqd.cluster.feed.log_feed import LogFeed
+from sockpqd.cluster.journal.archived_segments import ArchivedSegments
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.storage.state_hash import Chain
 from sockpqd.core import Machine, decode_entry, digests_of
@@ -174,6 +176,61 @@ def test_what_a_snapshot_covers_is_kept_as_configured_and_a_feed_goes_on_after_a
         at, value = next(chain.between(63, 80))
         assert feed.refusal(at + 1, Checkpoint(at, value)) is None
         assert feed.refusal(at + 1, Checkpoint(at, bytes(16))) is FeedRefusal.DIFFERENT, "as a snapshot kept it"
+
+
+def restarted_with_old_segments() -> SmallNode:
+    """A node that was started again, and has segments that only feeds need."""
+    world = SmallCluster(1, feed_keep_bytes=64 * SEGMENT_BYTES)
+    node = world.leader()
+    for _ in range(4):
+        fill(world, 150, 10_000)
+        snapshot(node, world)
+    world.kill("n1")
+    node = world.start("n1")
+    world.leader()
+    assert node.up.journal.unindexed(2) is not None
+    return node
+
+
+def test_old_segments_are_indexed_in_the_thread_when_a_feed_comes_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = restarted_with_old_segments()
+    feed, threads = feed_of(node), set()
+    read = ArchivedSegments.read
+
+    def noted(archive: ArchivedSegments, *arguments: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return read(archive, *arguments)
+
+    monkeypatch.setattr(ArchivedSegments, "read", noted)
+    monkeypatch.setattr(limits, "FEED_INDEX_FRAMES", 10)
+
+    async def read_all() -> list[Frame]:
+        frames: list[Frame] = []
+        index = 1
+        while index <= feed.executed:
+            found = await feed.read(index)
+            assert found is not None
+            frames += found.frames
+            index = found.next
+        return frames
+
+    machine, chain = Machine(), Chain()
+    copied(iter(asyncio.run(read_all())), machine, chain)
+    assert chain.value == node.up.chain.value
+    assert len(threads) == 1
+    assert threads.pop().startswith("feed")
+
+
+def test_a_damaged_old_segment_is_reported_and_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+    node = restarted_with_old_segments()
+    feed, journal = feed_of(node), node.up.journal
+    node.disk.file(journal.segments.path(1))[5000] ^= 4
+    assert asyncio.run(feed.read(2)) is None
+    assert "entry 2 cannot be read for a copy in another region: journal /journal/journal-00000001" in caplog.text
+    index = journal.segments.heads[2].state.next
+    found = asyncio.run(feed.read(index))
+    assert found is not None
+    assert found.frames[0].index == index
 
 
 def test_a_node_that_is_short_of_room_keeps_nothing_for_feeds() -> None:

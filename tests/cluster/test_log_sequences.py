@@ -147,9 +147,30 @@ def test_the_place_of_a_removed_entry_is_not_noted() -> None:
         index.put(number, 3, 100 + number)
     assert index.location(5) == EntryLocation(3, 105, 10, 5)
     assert index.location(7) == EntryLocation(3, 107, 10, 7)
-    assert index.missing() == 6
-    index.put(6, 2, 1)
-    assert index.missing() is None
+    assert index.location(6) == EntryLocation(0, 0, 10, 6), "none yet"
+
+
+def test_entries_may_be_on_the_disk_only() -> None:
+    index = LogIndex()
+    index.reset(3, 6)
+    for number in (6, 7, 8):
+        index.append(number, 1, 10, number)
+        index.put(number, 2, number)
+    assert (index.first, index.indexed, index.next, len(index)) == (3, 6, 9, 6)
+    assert index.bytes_between(4, 8) == 20
+    index.forget(7)
+    assert (index.first, index.indexed, index.location(8)) == (3, 7, EntryLocation(2, 8, 10, 8))
+    index.drop(5)
+    assert (index.first, index.indexed, index.next) == (5, 7, 9)
+    index.truncate(6)
+    assert (index.first, index.indexed, index.next) == (5, 6, 6)
+    index.append(6, 2, 10, 1)
+    assert (index.term(6), len(index)) == (2, 2)
+    index.drop(9)
+    assert (index.first, index.indexed, index.next, len(index)) == (9, 9, 9, 0)
+    index.reset(1)
+    index.append(20, 3, 10, 0)
+    assert (index.first, index.indexed, index.next) == (20, 20, 21)
 
 
 def test_nothing_goes_before_the_first_entry() -> None:

@@ -53,7 +53,7 @@ def test_nothing_is_found_where_nothing_is_wrong(world: SmallCluster) -> None:
 def test_every_flipped_bit_of_what_is_written_is_found(world: SmallCluster) -> None:
     node, rng = world["n2"], random.Random(1)
     segments, store = node.up.journal.segments, node.up.store
-    places = [(segments.path(number), end) for number, end in segments.written()]
+    places = [(segments.path(number), end) for number, end, _ in segments.written()]
     places += [(store.path(index), len(node.disk.file(store.path(index)))) for index in store.kept()]
     for path, end in places:
         for _ in range(100):

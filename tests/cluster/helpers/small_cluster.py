@@ -17,6 +17,7 @@ from sockpqd.cluster.node import ANSWERS_SHARE, NEVER
 from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.paging.paging import paging_machine
 from sockpqd.cluster.settings import Member, NodeSettings
+from sockpqd.cluster.snapshots.snapshot_directory import needed_from
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 from sockpqd.cluster.wire.messages import (
     Append,
@@ -217,7 +218,8 @@ class SmallCluster:
         node.machine = paging_machine(pages, 0, node.known_level)
         node.failure = None
         node.peers = {}
-        journal = Journal.open(Path("/journal"), node.disk, segment_bytes=1 << 20)
+        journal = Journal.open(Path("/journal"), node.disk, segment_bytes=1 << 20,
+                               needed_from=needed_from(node.disk, Path("/snapshots")))
         store = SnapshotStore.open(
             Path("/snapshots"), node.disk, journal, node.machine, fork=False, clock=lambda: self.now,
             pages=pages,

@@ -16,6 +16,7 @@ from sockpqd.cluster.errors import EntryTooNew
 from sockpqd.cluster.paging.page_files import PageFiles
 from sockpqd.cluster.raft.pysyncobj_adapter import Callback
 from sockpqd.cluster.settings import Member, NodeSettings
+from sockpqd.cluster.snapshots.snapshot_directory import needed_from
 from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 from sockpqd.cluster.storage.disk import passes
 from sockpqd.cluster.storage.errors import RejoinNeeded, SnapshotTooNew, StorageDamaged
@@ -246,7 +247,8 @@ class SimNode:
             self.world.trace.seen["damaged nodes that rejoined"] += 1
             self.world.trace.seen["older copies found"] += self.older
             self._forget()
-        journal = open_journal(self, JOURNAL, self.disk, self.world.plan.segment_bytes, self.world.plan.window_bytes)
+        journal = open_journal(self, JOURNAL, self.disk, self.world.plan.segment_bytes, self.world.plan.window_bytes,
+                               needed_from(self.disk, SNAPSHOTS))
         try:
             terms = tuple(journal.term_at(index) for index in range(journal.first_index, journal.last_index + 1))
             self.world.trace.step(

@@ -170,10 +170,11 @@ class SlowChild(BackgroundTask):
 
 
 def open_journal(
-    node: SimNode, directory: Path, disk: SimDisk, segment_bytes: int, window_bytes: int,
+    node: SimNode, directory: Path, disk: SimDisk, segment_bytes: int, window_bytes: int, needed: int,
 ) -> ObservedJournal:
     """Open the node's journal; what it finds on disk is not reported, as it was when it was written."""
-    journal = ObservedJournal.open(directory, disk, segment_bytes=segment_bytes, window_bytes=window_bytes)
+    journal = ObservedJournal.open(
+        directory, disk, segment_bytes=segment_bytes, window_bytes=window_bytes, needed_from=needed)
     assert isinstance(journal, ObservedJournal)
     journal.node = node
     return journal

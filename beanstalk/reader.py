@@ -31,7 +31,7 @@ LINE_END_BYTES = 16             # of a line that is too long these are kept: the
 
 
 class _Foreign(Exception):
-    """The line is one of HTTP."""
+    """The line belongs to HTTP."""
 
 
 class Reader:

@@ -54,7 +54,7 @@ class Reservations:
         return None if held is None else held.handle
 
     def touched(self, number: int, now: float) -> None:
-        """Note that the time to run of the job was restarted."""
+        """Record that the time to run of the job was restarted."""
         held = self._held.get(number)
         if held is not None:
             self.add(number, held.handle, held.tube, held.ttr_s, now)

@@ -252,7 +252,7 @@ class Checkpoint(Struct, frozen=True):
 
 
 class FeedRefusal(Enum):
-    """Why a node cannot feed a copy from the entry for which it asks."""
+    """A reason why a node cannot feed a copy from the requested entry."""
 
     TOO_OLD = "its journal does not reach back that far"
     TOO_NEW = "it has not executed the entries before that yet"
@@ -314,7 +314,7 @@ class Mirror(Protocol):
 
     @property
     def halted(self) -> str | None:
-        """Why this replica takes nothing, as a sentence, if a person has to do something; otherwise None."""
+        """The reason, as a sentence, why this replica takes nothing, if a person has to act; otherwise None."""
 
     @property
     def origin(self) -> bytes | None:
@@ -326,16 +326,17 @@ class Mirror(Protocol):
     async def offer(self, frames: Sequence[Frame]) -> bool:
         """Log consecutive frames, which follow the position, or the frames offered before.
 
-        Returns once they are committed and executed here. False: that is not known, or not so; stop pulling, and begin
-        again at the position when the mirror is active. Raises ValueError if they are no entries of a log.
+        Returns True once they are committed and executed here. False: they were not, or that is unknown; stop pulling,
+        and begin again at the position when the mirror is active. Raises ValueError if they are not entries of a log.
         """
 
     async def install(self, path: Path, index: int, chain: bytes) -> bool:
-        """Replace the mirror by a snapshot of the origin: a file with the stream that FEED SNAPSHOT sends.
+        """Replace the mirror with a snapshot of the origin: a file with the stream that FEED SNAPSHOT sends.
 
         `index`, `chain`: the entry after which it was taken, and the hash of the origin's chain there. Begins again
-        from the file when an outcome is lost while the mirror is active. Returns whether the mirror is that far now; if
-        it is not, although it is active, the snapshot cannot be used. Raises OSError if the file cannot be read.
+        from the file when an outcome is lost while the mirror is active. Returns whether the mirror has reached that
+        entry now; if it has not, although it is active, the snapshot cannot be used. Raises OSError if the file cannot
+        be read.
         """
 
 

@@ -112,7 +112,7 @@ class Capacity:
     def _give_pages_room(self) -> None:
         """Reserve room for the next segment, and for the part of a snapshot that exceeds the ballast.
 
-        While room is short and another node's state comes in, all of it is for that.
+        While room is short and another node's state comes in, all of it is kept for that.
         """
         if self._store.receiving and (self.short or self._journal.segments.short):
             self._pages.free_bytes = self._pages.room_bytes = 0

@@ -271,7 +271,7 @@ class Driver:
     def _put_off(self, now: float, *, heard: bool) -> bool:
         """Return whether due housekeeping waits a little longer, because entries and their answers go first.
 
-        While all is in order, that is: then a node that has nothing else to do comes to it as rarely (idle.py).
+        This holds only while all is in order: a node that has nothing else to do is then just as late (idle.py).
         """
         if self.transport.lane.followed_at == now:
             return now < self._housekeeping_at + limits.FOLLOWING_S
@@ -577,7 +577,7 @@ class Driver:
         )
 
     def add_unknown_peer(self, hello: Hello) -> None:
-        """Make a node that greets us a peer, although it is no member here, if it knows a later membership.
+        """Make a node that greets us a peer, although it is not a member here, if it knows a later membership.
 
         Others joined while this node was away or not yet part of the cluster, and one of them may lead. It becomes a
         member here through the log that it sends, and does not count before that. It may receive our vote, which it

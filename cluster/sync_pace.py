@@ -31,7 +31,7 @@ class SyncPace:
         self._average_s = 0.0
 
     def took(self, seconds: float) -> None:
-        """Note how long a sync took, in the loop or in the thread."""
+        """Record how long a sync took, in the loop or in the thread."""
         self.stalled = seconds >= limits.STALLED_SYNC_S
         # A single stall must not outweigh many syncs.
         self._average_s += (min(seconds, limits.SYNC_COUNTED_S_MAX) - self._average_s) * SHARE

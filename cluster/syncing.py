@@ -90,8 +90,8 @@ class Syncing:
     def lags(self, now: float) -> bool:
         """Return whether the disk is slow again and again: another leader would make clients wait less.
 
-        So it is when the sync in the thread and the one before together take nearly as long as the patience. A sync
-        that has only begun proves nothing yet.
+        That is the case when the sync in the thread and the one before together take nearly as long as the patience. A
+        sync that has only begun proves nothing yet.
         """
         if self._journal.syncing is None:
             return False

@@ -35,7 +35,7 @@ def set_up(connection: socket.socket) -> None:
 
 
 def expect_distance(connection: socket.socket) -> None:
-    """Let the kernel's send buffer grow to what a long line carries in a round trip, against what set_up() says."""
+    """Let the kernel's send buffer grow to what a long line carries in a round trip, beyond the limit of set_up()."""
     with suppress(OSError):                     # it is gone already
         try:
             connection.setsockopt(socket.SOL_SOCKET, _SO_BUF_LOCK, 0)

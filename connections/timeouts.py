@@ -21,7 +21,7 @@ class Expected(StrEnum):
 
 
 class ClientTimeouts:
-    """Tracks what is expected of one client, and since when. `now` is the time of the loop in seconds."""
+    """Tracks what is expected of one client, and from what time. `now` is the time of the loop in seconds."""
 
     __slots__ = ("_begun", "_limits", "_since", "_taken_bytes", "_took", "_turn")
 

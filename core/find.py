@@ -123,7 +123,7 @@ def find(state: State, search: Search, place: FindPlace, count: int, jobs_max: i
 def _behind(
     state: State, search: Search, place: FindPlace,
 ) -> Iterable[AnyJob] | Iterable[JobRecord] | Iterable[RunningJob | int]:
-    """Return the jobs of the section after this place; the id of one that ran when the section began, and has ended."""
+    """Return the jobs of the section after this place; of a job that was running and has ended, only the id."""
     queue, at = state.queues.find(place.queue), place.place
     if place.section is Section.ENDED:
         return state.records.following(place.queue, state.clock_ms, at)
@@ -151,7 +151,8 @@ def _behind(
 def _running_behind(state: State, search: Search, queue: Queue, number: int) -> Iterator[RunningJob | int]:
     """Yield the running jobs with ids above this one that were running when the search came to the queue.
 
-    Of those that have ended meanwhile the ids: a search passes very many of them in several steps, too.
+    A job that has ended in the meantime is represented by its id: a search passes even very many of them in several
+    steps.
     """
     if search.running[0] != queue.name:
         search.running = queue.name, queue.first_taken(queue.running)   # only once per queue, as there may be very many

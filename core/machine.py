@@ -136,21 +136,21 @@ class Machine:
         return applied
 
     def _read_state(self) -> State:
-        """Return the mirror; while it is a replica's, as at the beginning of a promoted cluster's log, that one's."""
+        """Return the state to read: the mirror or, early in a promoted cluster's log, the mirror of that mirror."""
         state = self._own
         while state.mirror is not None:
             state = state.mirror.state
         return state
 
     def _show_if_replaced(self) -> None:
-        """Let the state that is to be read be shown, if it is another one than before."""
+        """Switch readers to the state that is to be read, if that has changed."""
         state = self._read_state()
         if self._state is not state:
             self.replaced += 1
             self._show(state)
 
     def _show(self, state: State) -> None:
-        """Let this be the state that is read, with what is local to this node."""
+        """Make this the state that is read, and carry over what is local to this node."""
         before, self._state = self._state, state
         recorded = before.events.recorded
         before.events.recorded, before.events.of_entry = frozenset(), []
@@ -241,7 +241,7 @@ class Machine:
         return write.write(self._state, users=users)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Replace the state by the one in a snapshot, given in pieces of any size.
+        """Replace the state with the one in a snapshot, given in pieces of any size.
 
         Raises SnapshotError, or PageLost if a page that it names is missing, and then changes nothing.
         """
@@ -414,7 +414,7 @@ class Machine:
 
     @property
     def mirrored(self) -> int | None:
-        """Of a replica: the index of the last entry of the origin that its mirror has executed. None: it is none."""
+        """Of a replica: the index of the origin's last entry that its mirror has executed. None: not a replica."""
         return None if self._own.mirror is None else self._own.mirror.reached
 
     @property
@@ -652,7 +652,7 @@ class Machine:
         return self._state.running.get(number)
 
     def still_running(self, numbers: list[int]) -> list[int]:
-        """Return those of these ids under which a job runs, in the given order."""
+        """Return the ids among these under which a job is running, in the given order."""
         running = self._state.running
         return [number for number in numbers if number in running]
 
@@ -758,7 +758,7 @@ class Machine:
         return self._state.queues.ready_of_pulse
 
     def with_rate(self, queues: Iterable[str]) -> list[tuple[str, str]]:
-        """Return those of these queues that are in `ready_of_pulse`, as pulse and queue."""
+        """Return the queues among these that are in `ready_of_pulse`, as pairs of pulse and queue."""
         return self._state.queues.with_rate(queues)
 
     def with_rate_of_item(self, item: str) -> list[tuple[str, str]]:

@@ -398,8 +398,8 @@ class State:
     ) -> None:
         """Make `job` READY at its rank and seq; `when` and the end of its TTL are determined here.
 
-        `active_ms`: since when it counts as active in a queue with ORDER TIME; None: now. `replaces`: a job that has
-        been READY at this place.
+        `active_ms`: the time from which it counts as active in a queue with ORDER TIME; None: now. `replaces`: a job
+        that has been READY at this place.
         """
         if queue.settings is not None and queue.settings.order is Order.TIME:
             job = replace(job, when=time_in_order(job, self.clock_ms if active_ms is None else active_ms))
@@ -747,7 +747,7 @@ class State:
         return self.running
 
     def swap(self, old: RunningJob, new: RunningJob) -> None:
-        """Replace a running job by a changed one with the same id, queue and key."""
+        """Replace a running job with a changed one that has the same id, queue and key."""
         queue = self.queues.by_name[old.queue]
         if self.undo is not None:
             self.undo.swapped(old, new)
@@ -799,7 +799,7 @@ class State:
             self.errors.detach(extras.error)
 
     def dependency_met(self, queue: Queue, before: DelayedJob, job: DelayedJob) -> None:
-        """Note that `job`, which replaced `before` in the DELAYED list, waits for one item fewer."""
+        """Record that `job`, which replaced `before` in the DELAYED list, waits for one item fewer."""
         if job.item is not None:
             self.items.undefer(job.item, before)
             self.items.defer(self.items.by_name[job.item], job)

@@ -217,7 +217,7 @@ class LocalCluster:
         return say(self.direct(name), line, timeout, self._context)
 
     def hang_up(self, name: str) -> None:
-        """Send SIGHUP, upon which the node reloads its certificates."""
+        """Send SIGHUP, which makes the node reload its certificates."""
         self._nodes[name].signal(signal.SIGHUP)
 
     def wipe(self, name: str) -> None:

@@ -48,7 +48,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _next() -> int:
-    """A port of this process that was not returned before, or else the longest ago. Raises OSError if it has none."""
+    """A port of this process: one not used yet, or the one returned longest ago. Raises OSError if it has none."""
     if not _unused and len(_used) < OWN_MAX:
         _claim()
     if not _unused and not _used:

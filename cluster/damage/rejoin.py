@@ -98,7 +98,7 @@ class Rejoin:
     def delete(self, why: str) -> RejoinNeeded | None:
         """Have the next start delete all files; returns the error with which the running node must end.
 
-        None: the node may not rejoin, or not so often, or there is no room to note it; nothing has changed.
+        None: the node may not rejoin, or not so often, or there is no room to record it; nothing has changed.
         """
         before = self._record
         self._record = structs.replace(before, times=[*before.times], folders=[*before.folders])
@@ -133,7 +133,7 @@ class Rejoin:
         return True
 
     def tell(self, journal: Journal) -> None:
-        """Set in the opened journal whether this node has forgotten its promises; not if it has been admitted since."""
+        """Record in the opened journal whether this node has forgotten its promises and was not admitted since."""
         record = self._record
         if record.waiting and journal.voter:
             record.waiting = record.delete = False

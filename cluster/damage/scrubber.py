@@ -76,7 +76,7 @@ def files_to_read(segments: Segments, snapshots: list[Path]) -> list[FileToRead]
 
 
 def examine(disk: Disk, given: FileToRead, pages: Path | None = None) -> Finding | None:
-    """Read a file, of a snapshot with the pages that it names; returns what is wrong with it.
+    """Read a file, and for a snapshot the pages that it names; returns what is wrong with it.
 
     A file that was removed meanwhile is not damaged. `pages`: the directory of the pages.
     """

@@ -128,7 +128,7 @@ class Notices:
             self._heard[name] = message.number
 
     def link_changed(self, name: str) -> None:
-        """Note that the connection to this peer began or ended: messages in flight are lost."""
+        """Record that the connection to this peer began or ended: messages in flight are lost."""
         self._sent.pop(name, None)
         self._heard.pop(name, None)
         self._lost.pop(name, None)

@@ -35,7 +35,7 @@ class Recording:
         self.update(now)
 
     def heard(self, types: Iterable[str], now: float) -> None:
-        """Note the types subscribed on another node. `now`: monotonic seconds."""
+        """Record the types subscribed on another node. `now`: monotonic seconds."""
         if types:
             self._extend(types, now)
             self.update(now)

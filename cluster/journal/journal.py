@@ -193,7 +193,7 @@ class Journal(LogView):
         self._recall_last()
 
     def deleteEntriesTo(self, position: int) -> None:
-        """Note a durable snapshot up to `position`, and remove the entries that the previous snapshot covers.
+        """Record a durable snapshot up to `position`, and remove the entries that the previous snapshot covers.
 
         Raises ValueError if no entry would be left, because a snapshot never reaches beyond the log.
         """
@@ -502,7 +502,7 @@ class Journal(LogView):
         self._synced()
 
     def _synced(self) -> None:
-        """Note that every frame written is durable."""
+        """Record that every frame written is durable."""
         self.durable_index = self._written
         self.segments.synced()
         if not self._pending:

@@ -64,7 +64,7 @@ class LogIndex:
         self._places.append(0)
 
     def put(self, index: int, segment: int, offset: int) -> None:
-        """Note the place of an entry's command, unless the entry has been removed in the meantime."""
+        """Record the place of an entry's command, unless the entry has been removed in the meantime."""
         position = index - self.indexed
         if 0 <= position < len(self._places):
             self._places[position] = segment << 40 | offset

@@ -281,7 +281,7 @@ class Segments:
         return syncing
 
     def synced(self) -> None:
-        """Note that the last frame is durable: prepare the next segment, and drop a large frame from the page cache."""
+        """Record that the last frame is durable: prepare the next segment, and evict a large frame from the cache."""
         if self._begun:
             self._begun = False
             if self.held_back and not self.short:
@@ -456,7 +456,7 @@ class Segments:
         return data[offset - start:offset - start + length]
 
     def open(self, segment: int) -> int:
-        """Open a segment for a reader of its own, who closes it by close_file(). Raises OSError."""
+        """Open a segment for one reader, which closes it with close_file(). Raises OSError."""
         return self._disk.open(self.path(segment))
 
     def close_file(self, file: int) -> None:

@@ -31,7 +31,7 @@ class CommitDelay:
         self._next_rests = 1                    # entries without a delay after the next one that brings nothing
 
     def turned(self, now: float) -> None:
-        """Note that a turn has ended and its answers have left. `now`: monotonic seconds."""
+        """Record that a turn has ended and its answers have left. `now`: monotonic seconds."""
         answered = self._proposer.answered
         if answered is not self._answered:
             self._begin(answered, now)

@@ -1,6 +1,6 @@
-"""Hands leadership over when this node's disk has no room for jobs, or syncs slowly, and another node's disk is well.
+"""Hands leadership over when this node's disk has no room for jobs, or syncs slowly, and another disk is healthy.
 
-Without room a leader refuses jobs until somebody makes some, although the others have it. With a disk that stalls at
+Without room a leader refuses jobs until somebody makes some, although other nodes have it. With a disk that stalls at
 each sync every command waits for it, as a leader commits nothing before its own copy is durable. A single stall moves
 nothing: by the time another node leads it would be over. But the next entry after one is a probe without any operation
 of a client. Should its sync stall too, no client waits for it, and all of them are served by another node before it is
@@ -73,9 +73,9 @@ class DiskHandover:
         self._next_at = self._ends_at + limits.DISK_REST_S
 
     def doubt(self, now: float, *, serving: bool) -> None:
-        """After a stall, or while a probe is due: keep clients' operations back, and propose the probe.
+        """After a stall, or while a probe is due: hold back clients' operations, and propose the probe.
 
-        A node that is no serving leader, or probed lately, keeps nothing back.
+        A node that is not the serving leader, or has probed recently, holds nothing back.
         """
         proposer = self._proposer
         if not serving:
@@ -94,7 +94,7 @@ class DiskHandover:
         return self._proposer.paused and not self._probing and not self._proposer.entries_in_flight
 
     def probed(self) -> None:
-        """Note that the probe has an outcome: clients' operations are proposed again."""
+        """Record that the probe has an outcome: clients' operations are proposed again."""
         self._probing = self._proposer.paused = False
 
     def ended(self) -> None:
@@ -104,7 +104,7 @@ class DiskHandover:
             self._handover.end()
 
     def followed(self) -> None:
-        """Note that another node leads: should this one lead again, it need not rest before it hands over."""
+        """Record that another node leads: if this one leads again, it may hand over without resting first."""
         self._next_at = float("-inf")
         self.no_room = self.lags = False
 

@@ -79,7 +79,7 @@ class Cut:
         return last, _LastPart(self), size, work, held, False, max(1, charge - start), client
 
     def take_back(self) -> None:
-        """Note that the last result of next() was not executed: next() will return it again."""
+        """Record that the last result of next() was not executed: next() will return it again."""
         self._offset = self._taken.pop()
 
     def _length(self, now: float) -> int:

@@ -89,7 +89,7 @@ class _Resumed(Pending):
         self._leadership = leadership
 
     def applied(self, reply: Reply) -> None:
-        """Note that leases and sessions have been extended, unless logging is halted again."""
+        """Record that leases and sessions have been extended, unless logging is halted again."""
         self._leadership.grace_due = self._leadership.halted
 
     def refused(self) -> None:
@@ -149,7 +149,7 @@ class Leadership:
         self._proposer.expire(now)
 
     def update_capacity(self, *, halted: bool, exhausted: bool) -> None:
-        """Note whether clients' commands cannot be logged: here or on too many others (`halted`), or just here."""
+        """Record whether clients' commands cannot be logged: here or on too many others (`halted`), or just here."""
         self.halted, self._exhausted, self.grace_due = halted, exhausted, halted or self.grace_due
 
     def update_serving(self, now: float) -> None:
@@ -311,10 +311,7 @@ class Leadership:
         self.propose_alone(lead, _Announced(self._transport))
 
     def _silence_ms(self) -> int:
-        """Return for how long this node has neither heard a leader nor served, in ms; at most the time since its start.
-
-        At most the time since its start.
-        """
+        """Return for how long this node has neither heard a leader nor served, in ms; at most since its start."""
         return int((self._clock.monotonic() - max(self._served_at, self._transport.elections.last_heard_at)) * 1000)
 
     # Time

@@ -76,7 +76,7 @@ class Members:
         return self._replicated(name)[1] or ":0"
 
     def hear(self, name: str, client: str) -> None:
-        """Note the address at which clients dial a member that has moved; "": it has not moved, or does not know."""
+        """Record the address at which clients dial a member that has moved; "": it has not moved, or does not know."""
         if client:
             self._moved[name] = client
         else:

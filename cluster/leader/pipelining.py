@@ -28,7 +28,7 @@ class Pipelining:
         self._waits_until = float("-inf")
 
     def sent(self) -> None:
-        """Note that the entry proposed in this turn, if any, has been sent to the followers."""
+        """Record that the entry proposed in this turn, if any, has been sent to the followers."""
         proposer = self._proposer
         if proposer.entries != self._entries:
             self._entries = proposer.entries
@@ -36,7 +36,7 @@ class Pipelining:
             self._waited_s = 0.0
 
     def committed(self, now: float) -> None:
-        """Note that a turn that began at `now` has executed the committed entries."""
+        """Record that a turn that began at `now` has executed the committed entries."""
         answered = self._proposer.answered
         if answered is not None and answered is not self._answered:
             self._answered = answered
@@ -44,7 +44,7 @@ class Pipelining:
                 self._waits_until = now + limits.PIPELINING_S
 
     def waited(self, seconds: float) -> None:
-        """Note that this node had nothing to do for this long, or waited for its disk."""
+        """Record that this node had nothing to do for this long, or waited for its disk."""
         self._waited_s += seconds
 
     def overlaps(self, now: float) -> bool:

@@ -57,11 +57,11 @@ class Preference:
         return round(self.mean_sync_s(now) * 1_000_000)
 
     def send_away(self) -> None:
-        """Note that an operator has moved leadership away from this node, so it must not return automatically."""
+        """Record that an operator has moved leadership away from this node, so it must not return automatically."""
         self._sent_away = True
 
     def began(self, now: float, before: str | None, *, handed_over: bool) -> None:
-        """Note the beginning of a leadership of this node. `before`: the leader before it, None: unknown."""
+        """Record the beginning of a leadership of this node. `before`: the leader before it, None: unknown."""
         self._sent_away = False
         self._ends_at = None
         self._next_at = now + limits.PREFERENCE_REST_S
@@ -72,7 +72,7 @@ class Preference:
             self._losses[before] = LeadershipLoss(now + span_s, span_s)
 
     def ended(self) -> None:
-        """Note that this node no longer leads, which also ends a handover."""
+        """Record that this node no longer leads, which also ends a handover."""
         if self._ends_at is not None:
             self._ends_at = None
             self._handover.end()

@@ -318,7 +318,7 @@ class Proposer:
         return limits.AWAITED_WORK_MAX if now - self._awaited_at < limits.SMALL_SEEN_S else limits.ENTRY_WORK_MAX
 
     def _note_awaited(self, taken: Sequence[Queued], now: float) -> None:
-        """Note whether a client waits for this entry: while others take turns it has nothing more queued."""
+        """Record whether a client waits for this entry: while others take turns it has nothing more queued."""
         clients = self._clients
         if clients.count and any(
             client is not None and not clients.has_any(client) for client in set(map(_CLIENT_OF, taken))

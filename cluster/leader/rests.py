@@ -41,7 +41,7 @@ class Rests:
         return False
 
     def proposed(self, operations: Iterable[Queued], now: float) -> bool:
-        """Note an entry that has a large operation, or is proposed during a rest; returns whether it has one."""
+        """Record an entry that has a large operation, or is proposed during a rest; returns whether it has one."""
         operations = list(operations)
         large = {queued[_CLIENT] for queued in operations if queued[_WORK] > limits.LARGE_WORK}
         if large:

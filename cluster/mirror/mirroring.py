@@ -57,7 +57,7 @@ class _Unknown(Exception):
 
 
 class _Taken(Pending):
-    """The Pending of one operation on the mirror: passes on the reply, or None if there may be none."""
+    """The Pending of one operation on the mirror: passes on the reply, or None if there may never be one."""
 
     def __init__(self, done: Callable[[Reply | None], None]) -> None:
         self._done = done
@@ -84,7 +84,7 @@ class _Offer:
         self._done: Callable[[bool], None] | None = done
 
     def outcome(self, reached: bool) -> None:
-        """Note the outcome of one of the operations."""
+        """Record the outcome of one of the operations."""
         self._open -= 1
         if self._done is not None and (not reached or not self._open):
             done, self._done = self._done, None
@@ -151,7 +151,7 @@ class Mirroring:
         self._leadership.propose_alone(operation, _Taken(done))
 
     def judge(self, reply: Reply | None, index: int) -> bool:
-        """Return whether this reply says that the mirror has reached `index`; stand still if a person must help."""
+        """Return whether this reply says that the mirror has reached `index`; halt if a person must act."""
         if isinstance(reply, Mirrored):
             return reply.index >= index
         if isinstance(reply, ReplicaRefused) and reply.reason == "not empty":
@@ -214,7 +214,7 @@ class Mirroring:
             yield MirrorEntries(begun, tuple(portion)), last
 
     def _known(self, frame: Frame) -> Entry:
-        """Return the entry of a frame that this cluster may log. Raises _Unknown, and ValueError if it is none."""
+        """Return the entry of a frame that this cluster may log. Raises _Unknown, and ValueError for anything else."""
         try:
             entry = decode_entry(frame.data)
         except (ValueError, msgspec.MsgspecError) as error:

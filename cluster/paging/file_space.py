@@ -80,10 +80,10 @@ class PageSegments(Protocol):
         """Return an empty segment, None if there is no room for one."""
 
     def no_room(self, error: OSError) -> None:
-        """Note that a page could not be written; raise the error if it is more than a lack of room."""
+        """Handle a page that could not be written; raise the error if it is more than a lack of room."""
 
     def wrote(self, count: int) -> None:
-        """Note that `count` bytes were written."""
+        """Record that `count` bytes were written."""
 
     def remove(self, segment: Segment) -> None:
         """Delete a segment that the state does not need any more."""
@@ -233,7 +233,7 @@ class FileSpace:
             raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} for pages of jobs")
 
     def doubt(self, numbers: Collection[int]) -> None:
-        """Give up those of these segments that could not be synced."""
+        """Give up the segments among these that could not be synced."""
         for number in numbers:
             segment = self._segments.get(number)
             if segment is None or segment.synced >= segment.written:
@@ -245,7 +245,7 @@ class FileSpace:
                 self._look_at(segment)
 
     def free(self, number: int) -> None:
-        """Note that the page is not needed any more."""
+        """Record that the page is not needed any more."""
         place = self._place(number)
         segment = self._segments[place.segment]
         del self._places[number]
@@ -256,7 +256,7 @@ class FileSpace:
             self._nothing_in_last(segment)
 
     def _nothing_in_last(self, segment: Segment) -> None:
-        """Remove the last segment, which has no live pages, or go on with it if its file is still empty."""
+        """Remove the last segment, which has no live pages, or keep using it if its file is still empty."""
         self._buffer.clear()
         segment.size = segment.written
         if segment.written:

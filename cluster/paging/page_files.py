@@ -129,19 +129,19 @@ class PageFiles:
             self.disk.close(file)
 
     def synced(self, sizes: dict[int, int]) -> None:
-        """Note that a child process has synced these files up to their sizes."""
+        """Record that a child process has synced these files up to their sizes."""
         for number, size in sizes.items():
             segment = self.segments.get(number)
             if segment is not None:
                 segment.synced = max(segment.synced, size)
 
     def not_synced(self, numbers: Collection[int]) -> None:
-        """Note that a child could not sync all of these files."""
+        """Record that a child could not sync all of these files."""
         for space in self._spaces:
             space.doubt(numbers)
 
     def keep(self, indexes: Collection[int]) -> None:
-        """Note that these snapshots are kept, and no others."""
+        """Record that these snapshots are kept, and no others."""
         self.named = {index: segments for index, segments in self.named.items() if index in indexes}
         self._sweep()
 
@@ -224,7 +224,7 @@ class PageFiles:
         return segment
 
     def no_room(self, error: OSError) -> None:
-        """Note that a page could not be written; raises the error if it is more than a lack of room."""
+        """Handle a page that could not be written; raises the error if it is more than a lack of room."""
         if not passes(error):
             raise OSError(error.errno, error.strerror, str(self.directory)) from error
         if not self._reported:
@@ -233,7 +233,7 @@ class PageFiles:
                         "disk space.", error)
 
     def wrote(self, count: int) -> None:
-        """Note that `count` bytes were written."""
+        """Record that `count` bytes were written."""
         self.bytes_total += count
         self.written_bytes += count
         self.room_bytes -= count

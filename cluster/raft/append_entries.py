@@ -94,7 +94,7 @@ class Sender:
                 self._send(peer, {"term": replica.term, "commit_index": replica.commit_index}, *peer.sent_up_to, [])
 
     def acknowledged(self, peer: Peer, ack: Ack) -> None:
-        """Note an acknowledgement of our own term and serve its request for other entries; drop a stale one."""
+        """Record an acknowledgement of our own term and serve its request for other entries; drop a stale one."""
         context = self._context
         if not context.leads() or ack.term != context.replica.term:
             return

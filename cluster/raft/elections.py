@@ -71,7 +71,7 @@ class Elections:
             self._promised_until = self._context.now + self._min_s
 
     def leader_heard(self, promise_ms: int) -> None:
-        """Note a message from the leader of the present term, and promise it to help elect nobody else for a while."""
+        """Record a message from the leader of the current term, and promise not to help elect another for a while."""
         self._heard = self.last_heard_at = self._context.now
         self._promised_until = max(self._promised_until, self._context.now + promise_ms / 1000)
         self._early_s = None
@@ -98,7 +98,7 @@ class Elections:
         return self._context.now - self._heard
 
     def leader_sends(self) -> None:
-        """Note that bytes of an incomplete message arrive from the leader, so it is alive."""
+        """Record that bytes of an incomplete message arrive from the leader, so it is alive."""
         self._heard = max(self._heard, self._context.now)
         self._restart_timer()
 
@@ -232,8 +232,8 @@ class Elections:
     def library_requests_votes(self, term: int, last_index: int, last_term: int) -> None:
         """Ask the voters for the votes that the library, as a candidate, wants: those that granted a PreVote.
 
-        A grant that comes later may be one of a question that was late, and given after the voter heard its leader
-        again. When the leader hands over, all voters are asked, and none for a PreVote.
+        A later grant may answer a delayed question, and may have been given after the voter heard its leader again.
+        When the leader hands over, all voters are asked for their votes, and none for a PreVote.
         """
         self._votes, self._votes_term = {self._context.name}, term
         request = RequestVote(term, last_index, last_term, term == self._handover_term)

@@ -46,7 +46,7 @@ class Quorum:
         self._reported = -1, LOST, 0
 
     def heard(self) -> None:
-        """Leader: note that a peer has sent an acknowledgement."""
+        """Leader: record that a peer has sent an acknowledgement."""
         self._heard = True
 
     def acked_sent_at(self) -> float:
@@ -72,8 +72,8 @@ class Quorum:
     def covers(self, without: Peer) -> bool:
         """Leader: return whether a majority without this peer has on its disks all that the peer ever acknowledged.
 
-        That is what is committed, and what the peer has acknowledged to this leader. All else that it may have is of
-        logs that lost an election, and committed by nobody.
+        That is what is committed, and what the peer has acknowledged to this leader. Anything else it has belongs to
+        logs that lost an election, and was committed by nobody.
         """
         context = self._context
         index, term = max(context.replica.commit_index, without.match), context.replica.term

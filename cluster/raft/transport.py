@@ -165,7 +165,7 @@ class RaftTransport(WatchedTransport):
     # From the network
 
     def link_up(self, name: str, hello: messages.Hello) -> None:
-        """Note that this peer is connected in both directions."""
+        """Record that this peer is connected in both directions."""
         peer = self.context.peers[name]
         log.info("connected to %s", name)
         peer.up = True
@@ -181,7 +181,7 @@ class RaftTransport(WatchedTransport):
         self._onReadonlyNodeConnected(peer.node)
 
     def link_down(self, name: str) -> None:
-        """Note that the connection to this peer is lost."""
+        """Record that the connection to this peer is lost."""
         peer = self.context.peers[name]
         log.info("connection to %s lost", name)
         self._note_acknowledged(peer)
@@ -198,7 +198,7 @@ class RaftTransport(WatchedTransport):
             self.elections.leader_lost()
 
     def receiving(self, name: str, now: float) -> None:
-        """Note that a large message is arriving from this peer, which shows that it is alive if it is the leader.
+        """Record that a large message is arriving from this peer, which shows that it is alive if it is the leader.
 
         `now`: monotonic seconds; the last turn may be a while ago.
         """

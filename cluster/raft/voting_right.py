@@ -71,7 +71,7 @@ class VotingRight:
         self.no_vote_up_to = max(self.no_vote_up_to, term)
 
     def greeted(self, peer: Peer, hello: Hello) -> None:
-        """Note what another node reports about itself."""
+        """Record what another node reports about itself."""
         if self._asks:
             self._greeted.add(peer.name)
             self._furthest = max(self._furthest, (hello.last_term, hello.last_index))
@@ -79,7 +79,7 @@ class VotingRight:
             self.no_vote_up_to = max(self.no_vote_up_to, hello.term)
 
     def leader_heard(self) -> None:
-        """Note that a leader was heard."""
+        """Record that a leader was heard."""
         if not self._asks:
             self._waited_s = 0.0
 

@@ -302,7 +302,7 @@ class SnapshotStore:
         self._keep_pages()
 
     def lack_space(self) -> None:
-        """Note that there is no space for a snapshot."""
+        """Record that there is no space for a snapshot."""
         self.lacked_space = True
         self._lacks_until = self._clock() + limits.SNAPSHOT_RETRY_S
 
@@ -421,7 +421,7 @@ class SnapshotStore:
         return OutgoingSnapshot(self, self.disk, self._files.path(self.newest_index))
 
     def _make_whole(self) -> None:
-        """Start to replace the newest snapshot by a self-contained one of the same state. Raises OSError."""
+        """Start to replace the newest snapshot with a self-contained one of the same state. Raises OSError."""
         index = self.newest_index
         self._task_index = index
         self._task_path = temporary = self._files.temporary(self._files.path(index).name)

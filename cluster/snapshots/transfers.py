@@ -20,10 +20,10 @@ class Store(Protocol):
     sending: int
 
     def note_received(self) -> None:
-        """Note that a part of a snapshot has arrived."""
+        """Record that a part of a snapshot has arrived."""
 
     def note_received_all(self) -> None:
-        """Note that nothing more of it is to come."""
+        """Record that nothing more of it is to come."""
 
     def take_over(self, temporary: Path, index: int) -> None:
         """Load a verified file, which replaces this node's state, and give it its name."""

@@ -35,7 +35,7 @@ class Addresses:
         return self.reported if self._moved or not self._configured else self._configured
 
     def hear(self, hello: Hello, mine: Hello) -> None:
-        """Note what the node, whose greeting was accepted, reports about itself; `mine`: our greeting."""
+        """Record what the node, whose greeting was accepted, reports about itself; `mine`: our greeting."""
         ours = bool(hello.cluster_id) and hello.cluster_id == mine.cluster_id
         if ours and hello.address != mine.address and _HOST_AND_PORT.fullmatch(hello.address):
             self.reported = hello.address
@@ -51,7 +51,7 @@ class Addresses:
             self._moved = not self._moved
 
     def found(self) -> None:
-        """Note that the node answered at the current address."""
+        """Record that the node answered at the current address."""
         if self._moved and self.reported != self._configured:
             log.warning(
                 "%s is at %s, not at %s as this node was configured: correct [[cluster.members]] when convenient",

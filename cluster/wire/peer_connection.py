@@ -33,7 +33,7 @@ class Events(Protocol):
         """Handle a message that arrived after the greeting."""
 
     def receives_large(self, connection: PeerConnection) -> None:
-        """Note that part of a large message arrived, which shows that its sender is alive."""
+        """Record that part of a large message arrived, which shows that its sender is alive."""
 
     def refuse(self, connection: PeerConnection, why: str) -> None:
         """Handle invalid bytes; `why`: the reason."""
@@ -66,7 +66,7 @@ class PeerConnection(asyncio.Protocol):
     waits_for_us = False
 
     def step(self) -> None:
-        """Nothing to do: a greeting is read when it comes."""
+        """Do nothing: a greeting is read when it comes."""
 
     def refuse(self, why: str) -> None:
         """Close the connection, with the reason in the log."""
@@ -75,7 +75,7 @@ class PeerConnection(asyncio.Protocol):
     # ---- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note that the connection is established, with TLS if that is configured."""
+        """Record that the connection is established, with TLS if that is configured."""
         self.transport = cast(asyncio.Transport, transport)     # uvloop's are not registered as such
         if self.dialed:
             self.transport.set_write_buffer_limits(limits.LINK_WINDOW_BYTES)

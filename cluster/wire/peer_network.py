@@ -215,7 +215,7 @@ class PeerNetwork:
             link.waiting = []
 
     def _part_twins(self, connection: PeerConnection, hello: Hello, link: PeerLink) -> None:
-        """Close connections of another process than this greeting's: a link never leads to two processes."""
+        """Close connections to any other process than this greeting's: a link never leads to two processes."""
         dialed = connection.dialed
         other = link.incoming if dialed else link.outgoing
         if other is None or other.greeting is None or same_process(other.greeting, hello):
@@ -228,7 +228,7 @@ class PeerNetwork:
             self._close(link)
 
     def _unproven(self, connection: PeerConnection, name: str) -> str:
-        """Why the certificate does not prove that this is the node `name`; "" if it does."""
+        """Return why the certificate does not prove that this is the node `name`; "" if it does."""
         if self._settings.tls is None or connection.transport is None:
             return ""
         names = certificate_names(connection.transport)
@@ -237,7 +237,7 @@ class PeerNetwork:
         return f"its certificate is for {' '.join(names) or 'no name'}, not for {name}"
 
     def _objection(self, connection: PeerConnection, hello: Hello, mine: Hello) -> str:
-        """Why we refuse the sender of this greeting; "" if we accept it."""
+        """Return why we refuse the sender of this greeting; "" if we accept it."""
         sender, name = hello.sender, self._settings.name
         if reason := incompatible(hello, mine):
             return reason

@@ -66,7 +66,7 @@ class ClusterMap:
     def owner(self, name: str) -> str | None:
         """Return the cluster that owns the name of a queue, topic, pulse or channel; None: no cluster does at present.
 
-        The rule with the longest prefix decides, also for names of `spread`.
+        The rule with the longest prefix decides, even for names of `spread`.
         """
         name = _alive(name)
         at: int | None = bisect_right(self._prefixes, name) - 1

@@ -7,8 +7,8 @@ A group that is one of the many of more than WIDE queues is not ranked in them, 
 one step: each of these queues lists it, and compares its wide groups one by one. There are few of them, as each has
 that many jobs.
 
-What is ranked, and which groups are wide, follows from the jobs alone and not from what was before: the work of a
-command is counted by it, and must be the same on a node that has begun with a snapshot.
+The ranking, and which groups are wide, follow from the jobs alone and not from their history: they determine the work
+that a command is charged for, which must be the same on a node that started from a snapshot.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIDE = 256      # a group is ranked in up to this many queues
 class FirstJobs:
     """Lists the places of first jobs by group, and moves groups between the runnable and blocked ones of a level.
 
-    `relisted` counts the places of other jobs than the command's own that were listed again.
+    `relisted` counts the places listed again, except those of the current command's own jobs.
     """
 
     __slots__ = ("_accounts", "_moved", "_offered", "_places", "_queue_groups", "relisted")
@@ -54,7 +54,7 @@ class FirstJobs:
         return self._places[group]
 
     def changed(self, groups: QueueGroups, group: str) -> None:
-        """Note that the first job of the group in this queue may have changed."""
+        """Record that the first job of the group in this queue may have changed."""
         if groups.ranking is not None:
             self.rank(groups, group)
             groups.reorder(group)
@@ -70,7 +70,7 @@ class FirstJobs:
                 self._list(groups, group, place)
 
     def queue_changed(self, groups: QueueGroups) -> None:
-        """Note that the queue was closed or opened."""
+        """Record that the queue was closed or opened."""
         if groups.ready is None:
             self.changed(groups, groups.queue.name)
             return
@@ -158,7 +158,7 @@ class FirstJobs:
     # ---- ranking in queues with many groups
 
     def moved(self, account: GroupAccount) -> None:
-        """Note that the group has changed or lost its place in its level."""
+        """Record that the group has changed or lost its place in its level."""
         if account.moves:
             self._moved[account.name] = None
 
@@ -200,7 +200,7 @@ class FirstJobs:
         self._leave(account, name)
 
     def _leave(self, account: GroupAccount, queue: str) -> None:
-        """Note that the group is no longer one of the many of this queue."""
+        """Record that the group is no longer one of the many of this queue."""
         del account.ranked[queue]
         if account.wide and len(account.ranked) <= WIDE:
             self._narrow(account)

@@ -31,15 +31,15 @@ class GroupOrder(Struct, gc=False, eq=False):
 
     @property
     def empty(self) -> bool:
-        """True if no job is RUNNING, or about to be."""
+        """True if no job is RUNNING or about to be."""
         return not (self.running or self.given or self.chosen)
 
     def choose(self, group: str) -> None:
-        """Note that a job of this group, chosen by its group, is about to be handed out to the current command."""
+        """Record that a job of this group, chosen by its group, is about to be handed out to the current command."""
         self.giving, self.chosen = group, True
 
     def start(self, group: str, place: Standing) -> None:
-        """Note that a job became RUNNING."""
+        """Record that a job became RUNNING."""
         if self.chosen:
             self.chosen = False
             self.given.append((group, place))
@@ -50,7 +50,7 @@ class GroupOrder(Struct, gc=False, eq=False):
         places.add(place)
 
     def stop(self, group: str, place: Standing) -> None:
-        """Note that a job is no longer RUNNING."""
+        """Record that a job is no longer RUNNING."""
         places = self.running[group]
         places.remove(place)
         if not places.size:

@@ -61,7 +61,7 @@ class OpenGroups:
             self._opened[groups.queue.name] = None
 
     def ran(self, queue: Queue, group: str, job: RunningJob, *, now: bool) -> None:
-        """Note that this job of the group in this queue is RUNNING, or is no longer (`now` False)."""
+        """Record that this job of the group in this queue is RUNNING, or is no longer (`now` False)."""
         by_name, settings = self.gates.table.by_name, queue.settings
         if by_name and (its := by_name.get(group)) is not None and its.limit:
             self.changed(group)
@@ -91,7 +91,7 @@ class OpenGroups:
             groups.in_order.stop(group, standing(queue, job))
 
     def swapped(self, queue: Queue, group: str, old: RunningJob, new: RunningJob) -> None:
-        """Note that the priority of a RUNNING job has changed."""
+        """Record that the priority of a RUNNING job has changed."""
         groups = self._queue_groups.get(queue.name)
         if groups is not None and groups.in_order is not None:
             groups.in_order.stop(group, standing(queue, old))
@@ -99,7 +99,7 @@ class OpenGroups:
             self.changed_in(groups, group)
 
     def choose(self, queue: Queue, group: str) -> None:
-        """Note that a job of the group, chosen by its group, is about to be handed out to the current command."""
+        """Record that a job of the group, chosen by its group, is about to be handed out to the current command."""
         settings = queue.settings
         if settings is None or not settings.group_order or not settings.by_groups:
             return
@@ -111,7 +111,7 @@ class OpenGroups:
         self._giving[queue.name] = groups
 
     def giving(self) -> Iterable[tuple[QueueGroups, str]]:
-        """Return the queues from which the current command may take more jobs of a group, latest first, with it."""
+        """Return the queues, latest first, from which the current command may take more jobs of a group, with it."""
         return self._going_on() if self._giving else ()
 
     def _going_on(self) -> Iterable[tuple[QueueGroups, str]]:
@@ -147,7 +147,7 @@ class OpenGroups:
             self._list(queue.name, group)
 
     def wake(self, group: str, now_ms: int, most: int) -> int:
-        """End the sleep of the group in up to `most` queues, the first by name; returns in how many it slept."""
+        """End the sleep of the group in up to `most` queues, the first by name; returns their number."""
         windows = self.gates.windows
         asleep = (
             name for name in windows.asleep.get(group, ()) if windows.by_queue[name][group].sleep_until_ms > now_ms

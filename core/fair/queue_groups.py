@@ -71,7 +71,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         return not (self.queue.ready_count or self.foreign_waiting or self.foreign_running or runs)
 
     def jobs_of(self, group: str) -> int:
-        """Return the number of READY jobs of the group, with those that are withheld."""
+        """Return the number of READY jobs of the group, including those that are withheld."""
         if group == self.queue.name:
             return self.queue.ready_count - self.foreign_ready
         jobs = None if self.ready is None else self.ready.get(group)
@@ -113,12 +113,12 @@ class QueueGroups(Struct, gc=False, eq=False):
         return None if jobs is None else jobs.first
 
     def add(self, job: Job, group: str) -> None:
-        """Note that a job of the group, already in the queue's list, can be handed out."""
+        """Record that a job of the group, already in the queue's list, can be handed out."""
         if self.ready is None and group != self.queue.name:
             self.ready = GroupedReady.split(self.queue, (job,)).groups
 
     def remove(self) -> None:
-        """Note that a job is no longer in the queue's list."""
+        """Record that a job is no longer in the queue's list."""
         ready = self.queue.ready
         if isinstance(ready, GroupedReady) and not ready.other_count:
             self.queue.ready = ready.own

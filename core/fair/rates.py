@@ -1,6 +1,6 @@
 """Counts hand-outs of groups in windows of replicated time: RATE, GROUPRATE and SLEEP (spec/fair 7).
 
-A period is divided into sixteen slots, and a hand-out is allowed while those in the present slot and in the sixteen
+A period is divided into sixteen slots, and a hand-out is allowed while those in the current slot and in the sixteen
 before are fewer than the rate. So there are never more in any time as long as the period, wherever it begins.
 """
 

@@ -120,14 +120,14 @@ class FairScheduler:
             del self.queue_groups[name]
 
     def dropped(self, queue: Queue) -> None:
-        """Note that READY jobs of the group named like the queue were dropped unread, but not its first job."""
+        """Record that READY jobs of the group named like the queue were dropped unread, but not its first job."""
         name = queue.name
         groups = self.groups_of(queue)
         self._left_by_ready(self.accounts.get(name))
         self._firsts.changed(groups, name)
 
     def _left_by_ready(self, account: GroupAccount | None) -> None:
-        """Note that the group lost READY jobs; with none left it leaves its level, at `release` if groups are held."""
+        """Record that the group lost READY jobs; without any it leaves its level, at `release` if groups are held."""
         if account is None:
             return
         if account.offered and not self.has_ready(account):
@@ -164,7 +164,7 @@ class FairScheduler:
     # ---- the next jobs
 
     def refresh(self, queue: Queue) -> None:
-        """Note that the queue was closed or opened."""
+        """Record that the queue was closed or opened."""
         groups = self.queue_groups.get(queue.name)
         if groups is not None:
             self._firsts.queue_changed(groups)
@@ -202,7 +202,7 @@ class FairScheduler:
         self.now_ms, self._firsts.relisted = now_ms, 0
 
     def take_relisted(self) -> int:
-        """Return how many places of other jobs than a command's own were listed again since the last call."""
+        """Return the number of places listed again since the last call, except those of commands' own jobs."""
         relisted, self._firsts.relisted = self._firsts.relisted, 0
         return relisted
 
@@ -211,7 +211,7 @@ class FairScheduler:
         return max(self._ready_groups(queue), self._windows_of(queue)) > limits.GROUPS_RELISTED_MAX
 
     def relisted(self, queue: str) -> int:
-        """Return how many groups and windows of rates are looked at when the queue's settings of groups change."""
+        """Return how many groups and rate windows must be inspected when the group settings of the queue change."""
         return self._ready_groups(queue) + self._windows_of(queue)
 
     def _ready_groups(self, queue: str) -> int:
@@ -280,7 +280,7 @@ class FairScheduler:
             del self.queue_groups[groups.queue.name]
 
     def _note_count(self, account: GroupAccount | None, count: int) -> None:
-        """Note that the group's number of unfinished jobs has changed: it is busy, or may now be idle."""
+        """Record that the group's number of unfinished jobs has changed: it is busy, or may now be idle."""
         if account is None:
             return
         if count < 0:
@@ -325,8 +325,8 @@ class FairScheduler:
         return True
 
     def open_among(self, asked: Iterable[str]) -> tuple[list[str], int]:
-        """Return those of these queues, each once, that have a job and for which `all_closed` does not hold, or that do
-        not choose by groups; and the number of those for which it holds, more where many groups are compared.
+        """Return the queues among these, each once, that have a job and whose groups are not `all_closed`, or that do
+        not choose by groups; and the number of the others, counted higher where many groups are compared.
 
         A command may name thousands: this takes a third of the time of as many calls.
         """

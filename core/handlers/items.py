@@ -25,7 +25,7 @@ from sockpqd.core.store.job import BuriedJob, Job
 
 
 def hold_item(state: State, operation: HoldItem, seed: int) -> Reply:
-    """Hold an item, which may be new: it cannot end before its hold ends. Or end its hold."""
+    """Hold an item, which may be new, so that it cannot end before its hold does; or end its hold."""
     if operation.expire_ms is None:
         return _release(state, operation.item or "")
     items = state.items

@@ -328,7 +328,7 @@ def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue) -> Cost:
 def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
     """Remove the settings of the queue and, with `force`, its jobs, up to the limit of one entry.
 
-    One that is to be deleted as it is IDLE stays if it was used; only the leader knows of waiting clients.
+    A queue that is to be deleted because it is IDLE stays if it was used; only the leader knows of waiting clients.
     """
     name, idle_since_ms = operation.queue, operation.idle_since_ms
     if idle_since_ms is not None and not _is_idle(state, name, idle_since_ms):

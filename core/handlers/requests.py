@@ -77,8 +77,8 @@ def _remembered(operation: Request, reply: Reply) -> Answer | None:
 def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
     """Return the reply to a request whose number was used before; None if this part of it must be executed (again).
 
-    That is so if it was not executed, if it waits, if it handed out a job that no longer runs, so that the id would be
-    void, or if it returned a ticket that is closed.
+    It must be executed if it was not executed before, if it waits, if it handed out a job that no longer runs (its id
+    would be void), or if it returned a ticket that is closed.
     """
     answer = answered.answer(operation.part)
     if isinstance(answer, Turn):

@@ -97,7 +97,7 @@ def close_cost(operation: ops.CloseSession) -> Cost:
 
 
 def touch_session(state: State, operation: ops.TouchSession, seed: int) -> Reply:
-    """Use the session or sessions, which restarts their time."""
+    """Mark the session or sessions as used, which restarts their time."""
     named = operation.session
     if isinstance(named, int):
         return SESSION_NOT_FOUND if state.sessions.use(named, state.clock_ms) is None else ACCEPTED

@@ -15,7 +15,7 @@ from sockpqd.core.state import State
 
 
 def configure(state: State, operation: Configure, seed: int) -> Reply:
-    """Change settings of the cluster, and of fair shares; if the latter do not go together, none."""
+    """Change settings of the cluster, and of fair shares; if the latter contradict each other, change nothing."""
     if operation.fair is not None and not _configure_fair(state, operation.fair):
         return replies.BAD_SETTING
     values: dict[str, object] = {
@@ -41,7 +41,7 @@ def configure(state: State, operation: Configure, seed: int) -> Reply:
 
 
 def _configure_fair(state: State, change: FairChange) -> bool:
-    """Change settings of fair shares, and return True, if they go together.
+    """Change settings of fair shares, and return True, if they do not contradict each other.
 
     Times are kept; the level of a group is recomputed at its next charge.
     """

@@ -21,7 +21,7 @@ class Address(Logged, frozen=True):
 
 
 class Lead(Logged, tag=7, frozen=True):
-    """`node` leads from here on: the first operation of each leadership (spec/cluster 4.4).
+    """Begin a leadership, as its first operation: from here on `node` leads (spec/cluster 4.4).
 
     `members`: all configured nodes in name order. They, `cluster_id` (16 random bytes) and `expire_default` only count
     in the first Lead of an empty cluster. `addresses`: used for members whose address is unknown.
@@ -43,7 +43,7 @@ class Lead(Logged, tag=7, frozen=True):
 class CloneChunk(Logged, tag=9, frozen=True):
     """The next bytes of the snapshot of a CLONE (spec/cluster 8.6).
 
-    `total_bytes`: a snapshot of as many bytes begins, and an unfinished earlier one is discarded. `last`: it ends, is
+    `total_bytes`: a snapshot of this many bytes begins, and an unfinished earlier one is discarded. `last`: it ends, is
     verified, and replaces the state.
 
     Replies: Accepted; InvalidSnapshot; NotYet, if it has a feature level that the cluster has not reached.
@@ -92,7 +92,7 @@ class RaiseLevel(Logged, tag=78, frozen=True):
 class SetMap(Logged, tag=120, frozen=True):
     """MAP SET: replace the map of clusters by this version (spec/state-machine 13).
 
-    Replies: Accepted, also if this is the current map; MapChanged; BadSetting, if the text is no map.
+    Replies: Accepted, even if this is the current map; MapChanged; BadSetting, if the text is not a map.
     """
 
     version: int
@@ -147,7 +147,7 @@ class MirrorEntries(Logged, tag=121, frozen=True):
 class MirrorChunk(Logged, tag=124, frozen=True):
     """The bytes at `offset` of the snapshot of the origin taken at `index`; the last ones make it the mirror.
 
-    `total_bytes`, without bytes: a snapshot of as many begins, taken where the origin's chain has this `hash`, unless
+    `total_bytes`, without bytes: a snapshot of this many begins, taken where the origin's chain has this `hash`, unless
     the mirror is there already; an earlier one that is incomplete is discarded.
 
     Replies: Mirrored; ReplicaRefused; NotYet, if the snapshot has a feature level that this cluster has not reached;
@@ -165,7 +165,7 @@ class Promote(Logged, tag=125, frozen=True):
     """Make the mirror the state of this cluster (spec/region 3).
 
     `grace_ms`: what leases, sessions, holds and TTLs get beyond the time that they had left. Replies: Mirrored, with
-    the index of the origin's last entry; ReplicaRefused, if there is no mirror, it has nothing yet, or it is the
+    the index of the origin's last entry; ReplicaRefused, if there is no mirror, if it has nothing yet, or if it is the
     mirror of a replica.
     """
 

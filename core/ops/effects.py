@@ -48,13 +48,13 @@ class Effects(Struct):
         self.restored |= other.restored
 
     def cancel_item(self, item: str) -> None:
-        """Note that the item was cancelled."""
+        """Record that the item was cancelled."""
         if self.cancelled_items is None:
             self.cancelled_items = {}
         self.cancelled_items[item] = None
 
     def pulse_changed(self, pulse: str) -> None:
-        """Note that the pulse was created, changed or deleted."""
+        """Record that the pulse was created, changed or deleted."""
         if self.pulses is None:
             self.pulses = {}
         self.pulses[pulse] = None

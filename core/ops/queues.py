@@ -117,7 +117,7 @@ class QueueChange(Logged, frozen=True):
 
 
 class ConfigureQueue(Logged, tag=36, frozen=True):
-    """QUEUE CONFIG with settings, also of a queue that has none yet; QUEUE CREATE, with `create`.
+    """QUEUE CONFIG with settings, even of a queue that has none yet; QUEUE CREATE, with `create`.
 
     `session`, with `create` only: the queue is deleted when this session ends (BOUND).
 

@@ -46,9 +46,9 @@ class CloseSession(Logged, tag=17, frozen=True):
 
 
 class TouchSession(Logged, tag=18, frozen=True):
-    """Use one or several sessions, such as all of one program, so that they do not end. Unknown ones are skipped.
+    """Count as a use of one or several sessions, such as all of one program, so that they do not end.
 
-    Replies: Accepted; SessionNotFound, of a single one.
+    Unknown ones are skipped. Replies: Accepted; SessionNotFound, of a single one.
     """
 
     session: int | tuple[int, ...]

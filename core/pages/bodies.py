@@ -137,7 +137,7 @@ class PagedBodies:
         return self._space.reference(held.page)
 
     def gone(self, held: Held) -> None:
-        """Note that the body is unused.
+        """Record that the body is unused.
 
         Does nothing else, because the code it interrupts may be using the same lists.
         """
@@ -199,14 +199,14 @@ def of_memory(jobs: list[_Job]) -> list[_Job]:
 
 
 def leave(jobs: list[_Job]) -> None:
-    """Note that these jobs have moved into a page."""
+    """Record that these jobs have moved into a page."""
     for job in jobs:
         if type(job.data) is Body:
             job.data.leaves(job.queue)
 
 
 def wait(jobs: list[_Job]) -> None:
-    """Note that these jobs have left their page."""
+    """Record that these jobs have left their page."""
     for job in jobs:
         if type(job.data) is Body:
             job.data.waits(job.queue)

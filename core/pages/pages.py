@@ -141,13 +141,13 @@ class Pages:
         return page
 
     def leave(self, jobs: list[_Job]) -> None:
-        """Note that these jobs have moved into a page."""
+        """Record that these jobs have moved into a page."""
         leave(jobs)
         for seq in _numbers(jobs):
             del self.numbers[seq]
 
     def come(self, jobs: list[_Job]) -> None:
-        """Note that these jobs have left their page."""
+        """Record that these jobs have left their page."""
         wait(jobs)
         self.numbers.update([(job.seq, job) for job in jobs if is_numbered(job.extras)])
 
@@ -236,7 +236,7 @@ class Pages:
         return page
 
     def page_of(self, number: int) -> int | None:
-        """Return the page that may hold the READY job with this number, or with this seq in a group; None: none may."""
+        """Return the page that may hold the READY job with this number, or this seq in a group; None if no page can."""
         return self.index.find(number)
 
     def find(self, number: int) -> Job | None:

@@ -325,7 +325,7 @@ class Records:
         self.total_bytes += kept_bytes
 
     def _passed(self, queue: str, records: QueueRecords, before: Numbers, undo: RecordUndo | None) -> None:
-        """Note that records of the queue have expired; `before`: its numbers before that."""
+        """Record that records of the queue have expired; `before`: its numbers before that."""
         self.total_bytes += records.total_bytes - before[2]
         if records.over != before[0]:
             self.passed[queue] = None
@@ -520,10 +520,7 @@ class Records:
         return self.hot_bytes > limits.RECORDS_CROWDED_BYTES and self._refused != self._next_serial
 
     def _next_to_leave(self) -> Block | None:
-        """Return the block to write next: the oldest full one, or one that is not full; None: all may stay in memory.
-
-        All may stay in memory.
-        """
+        """Return the block to write next: the oldest full one, or one that is not full; None if all may stay."""
         while self._full:
             block = self._full[0]
             if block.page is None and block.serial in self._blocks:

@@ -114,7 +114,7 @@ def _end_ttls_and_pauses(state: State, most: int) -> int:
 
 
 def release(state: State) -> None:
-    """Decide for the jobs that wait for items affected by the last operation."""
+    """Decide the fate of the jobs that wait for items affected by the last operation."""
     dependents, turned = state.delays.dependents, state.turned_items
     # These come first: the item may have ended in the same batch, or been settled before it ended.
     for name in [name for name, turn in turned if turn is ItemTurn.FAILED]:

@@ -72,7 +72,7 @@ def displaced(queue: Queue) -> Job | DelayedJob | None:
 
 
 def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> None:
-    """Note that a job was put into the queue, which has settings, as a use of it; `leaving` is dropped to make room."""
+    """Record that a job was put into the queue (which has settings), a use of it; `leaving` is dropped to make room."""
     queue.used_ms = state.clock_ms
     if leaving is not None:
         if leaving.extras is not None:      # it may wait for many items

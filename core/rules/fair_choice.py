@@ -46,7 +46,7 @@ def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
 
 
 def without_closed(state: State, scheduler: FairScheduler, asked: tuple[str, ...]) -> list[str]:
-    """Return those of these queues, each once, that have a job and do not choose by groups, or have an open group."""
+    """Return the queues among these, each once, that have a job and do not choose by groups, or have an open group."""
     scheduler.rank_moved()
     names, closed = scheduler.open_among(asked)
     state.spent += limits.STEP * closed
@@ -84,7 +84,7 @@ def first_open_job(state: State, queue: Queue, item: str | None) -> Job | None:
 
 
 def _wide_looked(scheduler: FairScheduler, queue: Queue) -> int:
-    """Return the steps of comparing the groups of the queue that it does not keep in order."""
+    """Return the number of steps to compare those groups of the queue that it does not keep in order."""
     return len(scheduler.groups_of(queue).wide) // 2
 
 

@@ -63,10 +63,10 @@ class Offers(Protocol):
         """Choose the queue of the next job; returns None if there is none."""
 
     def gave(self, *, exhausted: bool) -> None:
-        """Note that a job of the chosen queue was handed out; `exhausted`: none of its other jobs may be."""
+        """Record that a job of the chosen queue was handed out; `exhausted`: none of its other jobs may be."""
 
     def leave_out(self) -> None:
-        """Note that the chosen queue can hand out nothing: it is left out from now on, and advances no turn."""
+        """Record that the chosen queue can hand out nothing: it is left out from now on, and advances no turn."""
 
     def leave_out_closed(self) -> None:
         """Leave out all queues with jobs of an item of which only closed groups have jobs."""
@@ -78,7 +78,7 @@ class Offers(Protocol):
         """
 
     def end(self) -> None:
-        """Note that all jobs have been handed out."""
+        """Record that all jobs have been handed out."""
 
 
 def offers(state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> Offers:
@@ -184,7 +184,7 @@ def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | No
 
 
 def _open_of_item(state: State, queues: Iterable[Queue], item: str | None) -> set[str]:
-    """Return the names of those of these queues, all of which have a job of the item, that do not hold it back."""
+    """Return the names of the queues among these, all with a job of the item, that do not hold it back."""
     looked_at = list(queues)
     state.spent += limits.CLOSED_OF_ITEM_STEPS * limits.STEP * len(looked_at)
     return {queue.name for queue in looked_at if has_open(state, queue, item)}

@@ -59,7 +59,7 @@ class Owners:
             owner.with_batches[session.number] = None
 
     def batches_changed(self, session: Session, added: int) -> int:
-        """Note how many bytes of answers to batches the session has more, or less; forget others' beyond the limit.
+        """Record that answers to batches of the session take more bytes, or fewer; forget others' beyond the limit.
 
         Returns the number of sessions that were inspected for it.
         """
@@ -98,7 +98,7 @@ class Owners:
             heapify(owner.unused)
 
     def freed(self, session: Session) -> None:
-        """Note that the session has no bound job any more."""
+        """Record that the session has no bound job any more."""
         if session.aside:
             session.aside = False
             heappush(self._owners[session.owner].unused, (session.used_ms, session.number))

@@ -4,8 +4,9 @@ A client that lost its connection cannot know whether its last request was execu
 requests and simply repeats the last one: the answers to the newest numbers are kept, and a request that was answered
 before gets the same answer and is not executed again.
 
-Most answers are small; those to batches are counted, and an owner may keep so many bytes of them (owners.py). For a job
-that was handed out only the id is kept: the job can be sent again while it runs, and is useless afterwards.
+Most answers are small; those to batches are counted, and the bytes of them that an owner may keep are limited
+(owners.py). For a job that was handed out only the id is kept: the job can be sent again while it runs, and is useless
+afterwards.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class AnsweredRequest(Struct, gc=False, eq=False):
         return size if self.others is None else size + sum(map(batch_bytes, self.others.values()))
 
     def forget_batches(self) -> None:
-        """Keep of the answers to batches only that they are forgotten."""
+        """Replace answers to batches with a mark that they were forgotten."""
         if batch_bytes(self.first):
             self.first = FORGOTTEN
         if self.others is not None:

@@ -1,4 +1,4 @@
-"""The groups and levels of FAIR in a snapshot, written and restored."""
+"""Writes the groups and levels of FAIR to a snapshot, and restores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of groups and their rates in a snapshot, written and restored."""
+"""Writes the settings of groups and their rates to a snapshot, and restores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pulses as frames of a snapshot, written and restored."""
+"""Writes pulses to a snapshot as frames, and restores them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must com
 
 
 class MirrorFrames:
-    """The mirror in the snapshot of a replica: its table, the reader of its own snapshot, and what has come beside."""
+    """The mirror in the snapshot of a replica: its table, the reader of its snapshot, and incomplete uploads to it."""
 
     def __init__(self, table: frames.MirrorTable, reader: SnapshotReader, pager: Pager | None) -> None:
         """`pager`: keeps pages of the mirror's jobs on the disk; None: all stay in memory."""

@@ -1,4 +1,4 @@
-"""Sessions as frames of a snapshot, written and restored."""
+"""Writes sessions to a snapshot as frames, and restores them."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ class BodyKeeper(Protocol):
         """Return the bytes, from memory or disk. Raises PageLost."""
 
     def gone(self, held: Held) -> None:
-        """Note that no job refers to the data any more. May be called in the middle of any other code."""
+        """Record that no job refers to the data any more. May be called in the middle of any other code."""
 
     def waits(self, held: Held, queue: str) -> None:
-        """Note that a job with these data becomes READY or DELAYED in this queue."""
+        """Record that a job with these data becomes READY or DELAYED in this queue."""
 
     def leaves(self, held: Held, queue: str) -> None:
         """Undo one call of `waits`."""
@@ -73,7 +73,7 @@ class Body(Struct, gc=False, eq=False):
         return self._keeper.read(self._held) if data is None else data
 
     def waits(self, queue: str) -> None:
-        """Note that a job with this body becomes READY or DELAYED in this queue."""
+        """Record that a job with this body becomes READY or DELAYED in this queue."""
         self._keeper.waits(self._held, queue)
 
     def leaves(self, queue: str) -> None:

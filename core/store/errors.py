@@ -63,7 +63,7 @@ class ErrorTexts:
         return None if text is None else text.data
 
     def attach(self, number: int, queue: str) -> None:
-        """Note that the job with this text has entered a state in this queue, its old one or another."""
+        """Record that the job with this text has entered a state in this queue, its old one or another."""
         text = self._by_number.get(number)
         if text is None:
             return
@@ -74,7 +74,7 @@ class ErrorTexts:
             self._list(number)
 
     def detach(self, number: int) -> None:
-        """Note that the job with this text has left its state; it may be in another one before the entry ends."""
+        """Record that the job with this text has left its state; it may be in another one before the entry ends."""
         text = self._by_number.get(number)
         if text is not None:
             text.held = False

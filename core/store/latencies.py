@@ -31,13 +31,13 @@ class LatencyMeter:
         self.ran: Latencies = {}
 
     def taken(self, number: int, queue: str, now_ms: int, place_ms: int) -> None:
-        """Note a hand-out that is to be measured."""
+        """Record a hand-out that is to be measured."""
         if len(self.started) < STARTED_MAX:
             self.started[number] = now_ms
         _count(self.waited, queue, now_ms - place_ms)
 
     def ended(self, number: int, queue: str, now_ms: int) -> None:
-        """Note the end of a hand-out in `started`."""
+        """Record the end of a hand-out in `started`."""
         _count(self.ran, queue, now_ms - self.started.pop(number))
 
     def take(self, mask: int) -> tuple[Latencies, Latencies]:

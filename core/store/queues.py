@@ -227,7 +227,7 @@ class Queues:
         return queue
 
     def find(self, name: str) -> Queue | None:
-        """Return the queue of this name, also one without unfinished jobs."""
+        """Return the queue of this name, even one without unfinished jobs."""
         return self.by_name.get(name) or self.idle.get(name)
 
     def get_any(self, name: str) -> Queue:
@@ -394,7 +394,7 @@ class Queues:
             self.ready_of_pulse.setdefault(pulse, SortedList()).add(queue.name)
 
     def with_rate(self, names: Iterable[str]) -> list[tuple[str, str]]:
-        """Return as (pulse, queue) those of these queues that have a READY job and need only a grant."""
+        """Return the queues among these, as (pulse, queue), that have a READY job and need only a grant."""
         found = map(self.by_name.get, names)
         return [(queue.ready_for, queue.name) for queue in found if queue is not None and queue.ready_for is not None]
 
@@ -604,11 +604,11 @@ class Queues:
                 old + new for old, new in zip(before, queue.counters, strict=True)]
 
     def join_topic(self, name: str) -> None:
-        """Note the first binding of the queue, which makes it exist."""
+        """Record the first binding of the queue, which makes it exist."""
         self.get_any(name).in_topic = True
 
     def leave_topics(self, name: str) -> None:
-        """Note that the queue is no longer bound to any topic."""
+        """Record that the queue is no longer bound to any topic."""
         queue = self.find(name)
         if queue is not None:
             queue.in_topic = False

@@ -235,7 +235,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return None if self._runs is None else self._runs.get(rank)
 
     def replace_run(self, rank: int, run: JobList[Job]) -> None:
-        """Replace the run of a rank by `run`, which has the same jobs."""
+        """Replace the run of a rank with `run`, which has the same jobs."""
         assert self._runs is not None
         self._runs[rank] = run
 

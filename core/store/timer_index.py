@@ -43,7 +43,7 @@ class TimerIndex(Generic[Entry]):
             self.first_ms = self._entries[0][0] if self._entries else NOTHING_MS
 
     def replace(self, entries: Iterable[Entry]) -> None:
-        """Replace all entries by these."""
+        """Replace all entries with these."""
         self._entries = SortedList(entries)
         self.first_ms = self._entries[0][0] if self._entries else NOTHING_MS
 

@@ -71,7 +71,7 @@ class Watches(dict[int, Handles]):
         self.asked.clear()
 
     def carry(self, old: int, new: int, undo: WatchUndo | None) -> None:
-        """Note that the seq of a watched job has changed from `old` to `new`."""
+        """Record that the seq of a watched job has changed from `old` to `new`."""
         handles = self[new] = self.pop(old)
         for handle in handles:
             self._seqs[handle] = new
@@ -79,7 +79,7 @@ class Watches(dict[int, Handles]):
             undo.carried(old, new)
 
     def end(self, seq: int, undo: WatchUndo | None) -> Handles:
-        """Note that the watched job with this seq has ended, or is dead; returns its handles."""
+        """Record that the watched job with this seq has ended, or is dead; returns its handles."""
         handles = self.pop(seq)
         for handle in handles:
             del self._seqs[handle]

@@ -106,7 +106,7 @@ def fill(root: Path, wheels: list[Path]) -> None:
 
 
 def _relocate(prefix: Path, root: Path) -> None:
-    """Make an environment that was filled below `root` one that lies where the package puts it."""
+    """Adapt an environment that was filled below `root` to the place where the package puts it."""
     for program in (prefix / "bin").iterdir():
         if program.is_symlink():        # to Python
             continue

@@ -20,7 +20,7 @@ PATTERNS = "*.whl", "*.tar.gz", "*.deb", "*.cdx.json", "*.oci.tar"
 
 
 def write(folder: Path) -> Path:
-    """Write the sums of all distributions in the folder; returns the file. Raises OSError, SystemExit if none is."""
+    """Write the sums of all distributions in the folder; returns the file. Raises OSError; SystemExit without any."""
     files = sorted(path for pattern in PATTERNS for path in folder.glob(pattern))
     if not files:
         raise SystemExit(f"{folder}: there is no distribution")

@@ -276,7 +276,7 @@ def _of_number(
 # ---- events
 
 def subscribe(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require the right for each name. Without names the answer has what the user may see."""
+    """Require the right for each name. Without names, a subscription covers what the user may see."""
     return None if may_subscribe(rights, command.arguments[0]) else FORBIDDEN
 
 

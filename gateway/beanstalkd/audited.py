@@ -1,4 +1,4 @@
-"""Notes in the audit log what clients of beanstalkd administer: pauses of tubes, and jobs brought back."""
+"""Writes to the audit log what clients of beanstalkd administer: pauses of tubes, and jobs brought back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACTIONS: dict[type[Call], tuple[str, str]] = {
 
 
 def noted(principal: Principal, call: Call, done: Done) -> Done:
-    """Return `done` with a line in the audit log for the result of this call."""
+    """Wrap `done` so that it also notes the result of this call in the audit log."""
     action, answer = ACTIONS[type(call)]
 
     def note(result: Result | CallFailure) -> None:

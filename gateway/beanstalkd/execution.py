@@ -288,7 +288,7 @@ class OperationExecution:
     # ---- WaitingClient
 
     def wake(self) -> None:
-        """Note that the waiter has its outcome."""
+        """Record that the waiter has its outcome."""
         waiter = self._waiter
         if waiter is None or waiter.outcome is None:
             return
@@ -309,7 +309,7 @@ class OperationExecution:
     # ---- ClientPending
 
     def applied(self, reply: Reply) -> None:
-        """Note that the operation was executed."""
+        """Record that the operation was executed."""
         claimed = self._claimed
         if claimed is not None:
             self._claimed = None
@@ -320,15 +320,15 @@ class OperationExecution:
             self._reply(self, reply)
 
     def refused(self) -> None:
-        """Note that the operation was not executed: this node no longer leads."""
+        """Record that the operation was not executed: this node no longer leads."""
         self._give_up()
 
     def unknown(self) -> None:
-        """Note that it is unknown whether the operation was executed; repeating the request will show."""
+        """Record that it is unknown whether the operation was executed; repeating the request will show."""
         self._give_up()
 
     def overdue(self) -> None:
-        """Note that the operation was dropped: the node is overloaded at the moment, so a new put is refused."""
+        """Record that the operation was dropped: the node is overloaded at the moment, so a new put is refused."""
         claimed, self._claimed = self._claimed, None
         if claimed is not None:
             self._services.job_waiters.settle_claim(claimed, None)

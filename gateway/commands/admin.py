@@ -95,7 +95,7 @@ async def cluster_online(cluster: Cluster) -> bytes:
 
 @_work
 async def cluster_promote(cluster: Cluster, grace_ms: int) -> bytes:
-    """CLUSTER PROMOTE: let this replica go on without its origin."""
+    """CLUSTER PROMOTE: let this replica continue without its origin."""
     return responses.answer(await cluster.promote(grace_ms))
 
 

@@ -135,7 +135,7 @@ def kick(client: Client, command: Command) -> None:
 
 
 async def _run_kick(client: Client, kick: Kick, numbering: Numbering | None) -> None:
-    """Execute a KICK of more jobs than one operation can move. With HERE all have the state of the first ones."""
+    """Execute a KICK of more jobs than one operation can move. With HERE, all must have the state of the first ones."""
     def portion(done: int, last: Removed) -> Kick:
         return replace(kick, count=kick.count - done, buried=None if last.buried is UNSET else last.buried)
     client.say(await _Parts(client, numbering).total(portion))

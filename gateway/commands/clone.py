@@ -119,24 +119,24 @@ class Clone:
         return replace(self._numbering, digest=self._digest.digest()).request(end)
 
     def applied(self, reply: Reply) -> None:
-        """Note that one of the operations was executed."""
+        """Record that one of the operations was executed."""
         if isinstance(reply, InvalidSnapshot | NotYet):
             self._failed = self._failed or reply
         self._last = reply
         self._ended()
 
     def refused(self) -> None:
-        """Note that one of the operations was not executed, so that the state will not be swapped."""
+        """Record that one of the operations was not executed, so that the state will not be swapped."""
         self._failed = NoReply.REFUSED
         self._ended()
 
     def overdue(self) -> None:
-        """Note that one of the operations was dropped from an overloaded queue, never to be executed."""
+        """Record that one of the operations was dropped from an overloaded queue, never to be executed."""
         self._failed = self._failed or responses.BUSY
         self._ended()
 
     def unknown(self) -> None:
-        """Note that the outcome of one of the operations is unknown."""
+        """Record that the outcome of one of the operations is unknown."""
         self._failed = self.outcome = NoReply.UNKNOWN if self._numbering is None else NoReply.UNKNOWN_REQUEST
         self._ended()
 

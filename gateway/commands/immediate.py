@@ -30,7 +30,7 @@ def help_(client: Client, command: Command) -> None:
 
 
 def cluster_id(client: Client, command: Command) -> None:
-    """CLUSTER ID: which cluster this is."""
+    """CLUSTER ID: show the id of this cluster, and its name in the map."""
     machine = client.hub.cluster.machine
     client.say(responses.cluster_id(machine.cluster_id, machine.cluster_map))
 

@@ -55,7 +55,7 @@ def list_(client: Client, command: Command) -> None:
 
 
 def stat(client: Client, command: Command) -> None:
-    """PULSE STAT: settings and figures of a pulse. Only the leader knows which clients wait."""
+    """PULSE STAT: show settings and figures of a pulse. Only the leader knows which clients wait."""
     hub, name = client.hub, command.arguments[0]
     pulse: Pulse | None = hub.cluster.machine.pulses.get(name)
     if pulse is None:

@@ -11,7 +11,7 @@ from sockpqd.gateway.protocol.command import Command
 
 
 def total(client: Client, command: Command) -> None:
-    """TOTAL: counts of queues, priorities, jobs and running jobs."""
+    """TOTAL: show the counts of queues, priorities, jobs and running jobs."""
     client.say(responses.total(client.hub.cluster.machine.total(*command.arguments)))
 
 
@@ -54,7 +54,7 @@ def worker_list(client: Client, command: Command) -> None:
 
 
 def queue_stat(client: Client, command: Command) -> None:
-    """QUEUE STAT: the counters of a queue."""
+    """QUEUE STAT: show the counters of a queue."""
     cluster, queue = client.hub.cluster, command.arguments[0]
     waiting: int | str = client.hub.job_waiters.waiting(queue) if cluster.serving else responses.UNKNOWN
     counters = cluster.machine.stat(queue, cluster.time_ms, awaited=waiting not in (0, responses.UNKNOWN))
@@ -86,12 +86,12 @@ def settings(client: Client, command: Command) -> None:
 
 
 def sched_show(client: Client, command: Command) -> None:
-    """SCHED SHOW: the levels of FAIR."""
+    """SCHED SHOW: show the levels of FAIR."""
     client.say(listings.fair_levels(client.hub.cluster.machine.fair_levels()))
 
 
 def sched_group(client: Client, command: Command) -> None:
-    """SCHED GROUP: one group of FAIR."""
+    """SCHED GROUP: show one group of FAIR."""
     cluster, name = client.hub.cluster, command.arguments[0]
     group = cluster.machine.fair_group(name, cluster.time_ms)
     client.say(responses.GROUP_NOT_FOUND if group is None else responses.fair_group(group))
@@ -176,19 +176,19 @@ def cluster_status(client: Client, command: Command) -> None:
 
 
 def cluster_leader(client: Client, command: Command) -> None:
-    """CLUSTER LEADER: the address of the leader."""
+    """CLUSTER LEADER: show the address of the leader."""
     cluster = client.hub.cluster
     name = cluster.leader()
     client.say(responses.cluster_leader(next((node for node in cluster.status() if node.name == name), None)))
 
 
 def cluster_hash(client: Client, command: Command) -> None:
-    """CLUSTER HASH: the hash of the applied state, and its index."""
+    """CLUSTER HASH: show the hash of the applied state, and its index."""
     client.say(responses.cluster_hash(*client.hub.cluster.state_hash()))
 
 
 def cluster_map(client: Client, command: Command) -> None:
-    """MAP: the map of clusters."""
+    """MAP: show the map of clusters."""
     client.say(responses.cluster_map(client.hub.cluster.machine.cluster_map))
 
 

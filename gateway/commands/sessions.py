@@ -132,7 +132,7 @@ async def _close(client: Client, release: bool, first: bool) -> None:
 
 
 def keep_sessions(client: Client, command: Command) -> None:
-    """SESSION KEEP: use several sessions at once; those that ended, or are not the client's, are not counted."""
+    """SESSION KEEP: keep several sessions alive; those that ended, or are not the client's, are not counted."""
     client.run(_keep(client, command.arguments))
 
 

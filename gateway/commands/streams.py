@@ -312,6 +312,6 @@ async def _export(hub: Services, users: bool) -> BinaryIO:
 
 
 def _discard(export: asyncio.Future[BinaryIO]) -> None:
-    """Close the file, when it is written, of a client that has gone."""
+    """Close the file of a client that has gone, once it is written."""
     if not export.cancelled() and export.exception() is None:
         export.result().close()

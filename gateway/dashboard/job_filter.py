@@ -98,7 +98,7 @@ def _either(words: str) -> str:
 
 
 def _moment(unix_s: str) -> str:
-    """Return a time of FIND as people write it; unchanged if it has none that calendars know."""
+    """Return a time of FIND as people write it; unchanged if it is beyond what calendars can show."""
     try:
         return datetime.fromtimestamp(float(unix_s), UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError):

@@ -28,7 +28,7 @@ EXPIRED, NOT_YET, PURPOSE = 10, 9, 26   # X509_V_ERR_..
 
 class _Read(Struct):
     """The result of loading all files. `expiries`: the configuration key of each file -> its expiry in Unix time.
-    `names`: the hosts and addresses for which the certificate is that clients see.
+    `names`: the hosts and addresses for which the certificate that clients see is valid.
     """
 
     clients: ssl.SSLContext
@@ -68,7 +68,7 @@ class Certificates:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The hosts and addresses for which the certificate is that clients see."""
+        """The hosts and addresses for which the certificate that clients see is valid."""
         return self._now.names
 
     def warn(self) -> None:
@@ -87,7 +87,7 @@ class Certificates:
                 )
 
     def next_warning_s(self) -> float:
-        """Return in how many seconds warn() has something new to say: in a day, or when a certificate expires."""
+        """Return the seconds until warn() has something new to say: a day, or less if a certificate expires before."""
         left = (expiry - time.time() + 1.0 for expiry in self.expiries.values())    # a second later it has expired
         return min((DAY_S, *(seconds for seconds in left if seconds > 0)))
 
@@ -148,7 +148,7 @@ def _refuse_encrypted(key_key: str, key: str) -> str:
 
 
 def check_mode(key: str, path: str) -> None:
-    """Raise ConfigError if the file that the key of the configuration names is missing, or not for its owner alone."""
+    """Raise ConfigError if the file named by this key of the configuration is missing, or not private to its owner."""
     with _as_config_error(key, path):
         mode = Path(path).stat().st_mode
     if mode & OTHERS_MAY:

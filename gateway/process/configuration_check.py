@@ -1,4 +1,4 @@
-"""Finds mistakes in a configuration that is valid by itself: what --check-config says beyond the start of a node.
+"""Finds mistakes in a configuration that is valid by itself: --check-config reports them, a start does not.
 
 Nothing is asked over the network.
 """
@@ -32,7 +32,7 @@ def check_data_dir(data_dir: str) -> None:
 
 
 def _files(config: Config) -> Iterator[str]:
-    """Look at the folder and the file that the node writes. Raises ConfigError if they certainly cannot be these."""
+    """Look at the folder and the file that the node writes. Raises ConfigError if they certainly cannot be used."""
     check_data_dir(config.node.data_dir)
     if config.log.audit_file is None:
         return

@@ -1,7 +1,7 @@
 """Logging: one line per event to standard error, as JSON or as text; the audit log can have a file of its own.
 
 Clients' data are never logged. Messages can contain names and reasons from the network, so non-printable characters are
-escaped, and messages are truncated to a length that none of our own reaches. log_writer.py says what happens to lines
+escaped, and messages are truncated to a length that exceeds all of our own. log_writer.py says what happens to lines
 that cannot be written.
 """
 

@@ -45,7 +45,7 @@ class Restarts:
         self._write()
 
     def reset_when(self, healthy: Callable[[], bool]) -> None:
-        """Note a successful start: write the file, and reset the count once the node is `healthy` after HEALTHY_S."""
+        """Record a successful start: write the file, and reset the count once the node is `healthy` after HEALTHY_S."""
         self._write()
         self._watch(healthy)
 

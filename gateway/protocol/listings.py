@@ -197,7 +197,7 @@ def seen_lines(
     jobs: Iterable[JobView], places: bool = False, head: bool = False, life: bool = False,
 ) -> bytes:
     """Format the lines of PEEK; `places`: with the numbers of their places; `head`: as for data with headers; `life`:
-    with what the numbered ones have gone through.
+    with the history of the numbered ones.
     """
     return "".join([seen(job, places, head, life) for job in jobs]).encode()
 

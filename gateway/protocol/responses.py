@@ -234,8 +234,8 @@ def _job_ended(reply: JobEnded) -> bytes:
 
 
 def _meta_of(reply: Handed) -> str:
-    """Return the tokens after the length of a job handed out: its item, or all of them if META was requested, what
-    it has gone through with LIFE, and the length of its headers if they were.
+    """Return the tokens after the length of a job handed out: its item, or all of them if META was requested, its
+    history with LIFE, and the length of its headers if they were.
     """
     given = reply.meta
     last = "" if reply.head is UNSET else f" HEAD {reply.head}"

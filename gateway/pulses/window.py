@@ -59,7 +59,7 @@ class Window:
             self._claimed_at = now
 
     def write(self, count: int, numbers: tuple[GrantId, ...] = ()) -> None:
-        """Note that grants in flight are being written; `stamp` must follow. `numbers` may be requested again."""
+        """Record that grants in flight are being written; `stamp` must follow. `numbers` may be requested again."""
         self.in_flight -= count
         self.unstamped += count
         for number in numbers:
@@ -69,7 +69,7 @@ class Window:
         self._fresh += numbers
 
     def stamp(self, now: float) -> None:
-        """Note that the grants being written have been written."""
+        """Record that the grants being written have been written."""
         if self.unstamped:
             self._written.append((now, self.unstamped))
             self._written_at = now
@@ -122,11 +122,11 @@ class Window:
         return not (self._count or self.in_flight or self.unstamped)
 
     def first_leaves_s(self, now: float) -> float | None:
-        """Return in how many seconds the first grant leaves the window, as of the last check; None: there is none."""
+        """Return the seconds until the first grant leaves the window, as of the last check; None: there is none."""
         return self._written[0][0] + self._length_s - now if self._written else None
 
     def last_leaves_s(self, now: float) -> float | None:
-        """Return in how many seconds the last grant leaves the window, as of the last check; None: there is none."""
+        """Return the seconds until the last grant leaves the window, as of the last check; None: there is none."""
         return self._written[-1][0] + self._length_s - now if self._written else None
 
     def _pass(self, pulse: Pulse, now: float) -> None:

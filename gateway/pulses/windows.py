@@ -45,7 +45,7 @@ class GrantClaim(Struct, gc=False, eq=False):
         return cluster.holds_lease and cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
 
     def write(self, numbers: tuple[GrantId, ...] = ()) -> None:
-        """Note that they are being written in this round; `numbers` may be requested again."""
+        """Record that they are being written in this round; `numbers` may be requested again."""
         self.window.write(self.count, numbers)
         self.windows.stamp_soon(self)
 
@@ -99,7 +99,7 @@ class PulseWindows:
         return self.of(pulse.name).free(pulse, self.now_s)
 
     def opens_s(self, pulse: Pulse) -> float | None:
-        """Return in how many seconds there may be a free grant, None if that depends on grants in flight."""
+        """Return the seconds until there may be a free grant, None if that depends on grants in flight."""
         asleep_s = (pulse.sleep_until_ms - self.cluster.time_ms) / 1000
         return asleep_s if asleep_s > 0 else self.of(pulse.name).opens_s(pulse, self.now_s)
 
@@ -121,7 +121,7 @@ class PulseWindows:
         return free >= min(len(self._needing_room(pulse, numbers)), pulse.at_once)
 
     def beyond(self, name: str, numbers: tuple[GrantId, ...]) -> list[GrantId]:
-        """Return those of these grants that no longer fit into the window together, as the pulse now gives fewer."""
+        """Return the grants among these that no longer fit into the window together, as the pulse now gives fewer."""
         pulse = self.cluster.machine.pulses.get(name)
         return [] if pulse is None else self._needing_room(pulse, numbers)[pulse.at_once:]
 

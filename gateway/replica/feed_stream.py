@@ -11,7 +11,7 @@ ENTRY_BYTES_MAX = 64 << 20          # more than any entry has (cluster/limits.py
 
 
 class StreamBroken(Exception):
-    """The origin sent something that is no feed."""
+    """The origin sent something that is not a feed."""
 
 
 class FeedEnded(Exception):

@@ -1,9 +1,8 @@
 """Pulls the log of the origin and gives it to the mirror, on the node of the replica that leads.
 
-It connects to any server of the origin, rather to a follower than to the leader, and continues where the mirror is.
-When the entries behind that are gone there, it fetches a snapshot to a file first. A connection that breaks is made
-again, to another server, less and less often while none can be used; the transfer of a snapshot continues where it
-broke.
+It connects to any server of the origin, preferably to a follower, and continues where the mirror is. When the entries
+after that are gone there, it fetches a snapshot to a file first. A connection that breaks is made again, to another
+server, less and less often while none can be used; the transfer of a snapshot continues where it broke.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ UNREADABLE = (
 
 
 class Phase(Enum):
-    """The present work of the puller of a node."""
+    """The current work of the puller of a node."""
 
     IDLE = "idle"               # this node does not lead the replica
     CONNECTING = "connecting"
@@ -196,8 +195,7 @@ class Puller:
             await self._fetch(origin)
 
     async def _connected(self, asked: Collection[Address] = ()) -> OriginConnection:
-        """Connect to a server of the origin that was not asked: rather to one that does not lead. Raises OriginError.
-        """
+        """Connect to a server of the origin not asked before, preferably one that does not lead. Raises OriginError."""
         self._become(Phase.CONNECTING)
         if self._settings.problem:
             raise OriginError(self._settings.problem)
@@ -311,7 +309,7 @@ class Puller:
             raise _NotLeading
 
     def _note(self, mark: Mark, heard_at: float, origin: OriginConnection) -> None:
-        """Note how far the server is. Raises OriginError once it has sent all that it has, if that is old."""
+        """Record how far the server is. Raises OriginError once it has sent all that it has, if that is old."""
         self.figures.executed = max(mark.executed, self.figures.executed)
         if mark.index < mark.executed:
             return

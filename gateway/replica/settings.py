@@ -30,7 +30,7 @@ class OriginSettings(Struct, frozen=True):
 
 
 def origin_settings(section: ReplicaSection) -> OriginSettings | None:
-    """Return the origin that is configured, None if this cluster is no replica. Raises ConfigError."""
+    """Return the origin that is configured, None if this cluster is not a replica. Raises ConfigError."""
     if not section.of:
         return None
     servers = tuple(split_address(address.strip()) for address in section.of.split(","))

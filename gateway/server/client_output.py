@@ -53,7 +53,7 @@ class SharedOutput:
             self._send_soon()
 
     def keep(self, piece: bytes, outbox: ClientOutput) -> None:
-        """Note that the output holds the piece; it counts for the first output that does."""
+        """Record that the output holds the piece; it counts for the first output that does."""
         readers = self._readers.get(id(piece))
         if readers is None:
             readers = self._readers[id(piece)] = {}
@@ -61,7 +61,7 @@ class SharedOutput:
         readers[outbox] = None
 
     def drop(self, piece: bytes, outbox: ClientOutput) -> None:
-        """Note that the output no longer holds the piece; if it counted for this one, it now counts for another."""
+        """Record that the output no longer holds the piece; if it counted for this one, it now counts for another."""
         readers = self._readers[id(piece)]
         charged = next(iter(readers)) is outbox
         del readers[outbox]

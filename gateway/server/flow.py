@@ -61,7 +61,7 @@ class Flow:
         await self._room
 
     def taken(self) -> None:
-        """Note that the client has read its answers, and wake `room`."""
+        """Record that the client has read its answers, and wake `room`."""
         self.full = False
         if self._room is not None and not self._room.done():
             self._room.set_result(None)

@@ -95,7 +95,7 @@ class Hub:
 
     All commands of a turn share one budget; each takes what its row says. One that has taken far more has used up the
     next turns as well: in these only clients that are not far ahead are served. Long answers are made in pieces, which
-    have their own line: so few of them in each turn that other clients are not delayed.
+    have a line of their own: few enough in each turn that other clients are not delayed.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class Hub:
         self.subscriptions.events(events)
 
     def recording(self, types: frozenset[str]) -> None:
-        """Note which types of events are recorded from now on."""
+        """Record which types of events are recorded from now on."""
         self.subscriptions.recording(types)
 
     def notice(self, channel: str, data: bytes) -> None:

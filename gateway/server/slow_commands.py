@@ -44,7 +44,7 @@ class SlowCommands:
         self.count = 0              # since the process began
 
     def note(self, user: str | None, address: str, began: float, command: Command, outcome: Outcome) -> None:
-        """Note a command with its answer. `began`: monotonic seconds."""
+        """Record a command with its answer. `began`: monotonic seconds."""
         self.count += 1
         self._kept.append(SlowCommand(
             time.time(), time.monotonic() - began, user, address, command.row.word.decode(), _about(command),

@@ -233,7 +233,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         self._look_soon()
 
     def settled(self) -> None:
-        """Note that a proposal of grants has its outcome."""
+        """Record that a proposal of grants has its outcome."""
         self._proposals -= 1
         self._look_soon()
 

@@ -45,7 +45,7 @@ class IdleQueues:
             self._timer = None
 
     def left(self, name: str) -> None:
-        """Note that a client has stopped waiting for this queue."""
+        """Record that a client has stopped waiting for this queue."""
         if name in self._cluster.machine.expiring:
             self._left_ms[name] = self._cluster.time_ms
 
@@ -78,7 +78,7 @@ class IdleQueues:
         self._delete_some()
 
     def _idle_since_ms(self, name: str) -> int | None:
-        """Return since when the queue, which is to be deleted when idle, has been unused; None: it is not."""
+        """Return the time from which the queue, if to be deleted when idle, has been unused; None if it is in use."""
         machine = self._cluster.machine
         used_ms, settings = machine.used_ms(name), machine.queue_settings(name)
         if used_ms is None or settings is None or self._waiting(name):
@@ -129,9 +129,9 @@ class _Deletion:
             self._queues.ended(self.name)
 
     def refused(self) -> None:
-        """Note that nothing was deleted."""
+        """Record that nothing was deleted."""
         self._queues.given_up(self.name)
 
     def unknown(self) -> None:
-        """Note that another leader is responsible now."""
+        """Record that another leader is responsible now."""
         self._queues.given_up(self.name)

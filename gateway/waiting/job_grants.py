@@ -66,7 +66,7 @@ class GrantReservations:
         return GrantReservation(self, claims, numbered) if claims or numbered else None
 
     def _asked(self, queues: tuple[str, ...] | None) -> Collection[str]:
-        """Return the pulses that may have a grant for those of these queues (None: of all) that have jobs."""
+        """Return the pulses that may have a grant for the queues among these (None: among all) that have jobs."""
         machine, shut = self.cluster.machine, self.windows.shut
         if queues is None:
             self.charge(len(machine.ready_of_pulse) // LOOKED_PER_COMMAND)
@@ -76,7 +76,7 @@ class GrantReservations:
         return {pulse: None for pulse, _ in found if pulse not in shut}
 
     def grants_of(self, jobs: tuple[Handed, ...]) -> Grants:
-        """Return those of these jobs that were handed out with grants."""
+        """Return the jobs among these that were handed out with grants."""
         used: Grants = {}
         for job in jobs:
             pulse = self.cluster.machine.pulse_of_job(job.id)
@@ -208,19 +208,19 @@ class RatedGetSlot(Struct, gc=False, eq=False):
         self.client.over_share = self.cluster.propose_for(self.client, request, self)
 
     def applied(self, reply: Reply) -> None:
-        """Note that the operation was executed."""
+        """Record that the operation was executed."""
         self._end(self.note(reply))
 
     def refused(self) -> None:
-        """Note that the operation was not executed."""
+        """Record that the operation was not executed."""
         self._end(NoReply.REFUSED)
 
     def overdue(self) -> None:
-        """Note that the operation was dropped: the node is overloaded."""
+        """Record that the operation was dropped: the node is overloaded."""
         self._end(responses.BUSY)
 
     def unknown(self) -> None:
-        """Note that the outcome is unknown."""
+        """Record that the outcome is unknown."""
         self._end(NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN)
 
     def _end(self, outcome: Outcome) -> None:

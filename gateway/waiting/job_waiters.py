@@ -504,7 +504,8 @@ class JobWaiters(WaitingLine[JobWaiter]):
     def _send_soon(self, waiter: JobWaiter) -> None:
         """Propose the Get of a queued waiter for no job; if it names many queues, in a portion.
 
-        A thousand may be due at once, and each takes a third of a millisecond: rights to so many names, and its cost.
+        A thousand may be due at once, and each takes a third of a millisecond: to check rights to that many names, and
+        its cost.
         """
         if len(waiter.wants.get.queues or ()) <= MANY_NAMES:
             self._send(waiter, None)
@@ -527,7 +528,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             asyncio.get_running_loop().call_soon(self._send_due)
 
     def _claim(self, waiter: JobWaiter, queue: str, free: int) -> int:
-        """Note that the Get about to be proposed takes jobs of `queue`, of which `free` are left; returns how many."""
+        """Record that the Get about to be proposed takes jobs of `queue`, with `free` left; returns how many."""
         waiter.claimed_queue = queue
         waiter.claimed = claimed = min(waiter.wants.count, free)
         self._claims.add(queue, waiter.wants.get.item, claimed)
@@ -599,7 +600,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self._clear_soon()
 
     def _watch_some(self) -> None:
-        """GETBE: let a portion of those who watched what has finished watch something else.
+        """GETBE: make a portion of the waiters whose queue or item has finished watch something else.
 
         Thousands may have watched the same queue, and each may have thousands of names to look at.
         """

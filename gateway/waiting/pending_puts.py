@@ -29,7 +29,7 @@ class PendingPuts:
             self._of_queues.clear()
 
     def note(self, put: Put) -> None:
-        """Note a PUT just proposed whose job will be ready immediately, and which no Get follows."""
+        """Record a PUT just proposed whose job will be ready immediately, and which no Get follows."""
         items = self._of_queues.get(put.queue)
         if items is None:
             self._of_queues[put.queue] = deque((put.item,))
@@ -48,7 +48,7 @@ class PendingPuts:
         return None
 
     def take(self, queue: str, item: str | None) -> None:
-        """Note that a waiter was sent for one of these jobs."""
+        """Record that a waiter was sent for one of these jobs."""
         items = self._of_queues[queue]
         if item is None:
             items.popleft()

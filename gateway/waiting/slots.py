@@ -26,7 +26,7 @@ class WaitingClient(Protocol):
         """Return the client's current rights."""
 
     def wake(self) -> None:
-        """Note that an answer has become available."""
+        """Wake the client, as an answer has become available."""
 
 
 class ProposingClient(WaitingClient, Protocol):
@@ -82,22 +82,22 @@ class OperationSlot(Struct, gc=False, eq=False):
     outcome: Outcome | None = None
 
     def applied(self, reply: Reply) -> None:
-        """Note that the operation was executed."""
+        """Record that the operation was executed."""
         self.outcome = reply
         self.client.wake()
 
     def refused(self) -> None:
-        """Note that the operation was not executed."""
+        """Record that the operation was not executed."""
         self.outcome = NoReply.REFUSED
         self.client.wake()
 
     def overdue(self) -> None:
-        """Note that the operation was dropped: the node is overloaded."""
+        """Record that the operation was dropped: the node is overloaded."""
         self.outcome = responses.BUSY
         self.client.wake()
 
     def unknown(self) -> None:
-        """Note that the outcome is unknown."""
+        """Record that the outcome is unknown."""
         self.outcome = NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN
         self.client.wake()
 
@@ -114,7 +114,7 @@ class MappedSlot(OperationSlot, kw_only=True):
     tell: Callable[[Reply], Outcome]
 
     def applied(self, reply: Reply) -> None:
-        """Note that the operation was executed."""
+        """Record that the operation was executed."""
         self.outcome = self.tell(reply)
         self.client.wake()
 

@@ -197,7 +197,7 @@ class Claims:
         return len(self._counts)
 
     def add(self, queue: str, item: str | None, count: int) -> None:
-        """Note that a Get claims `count` jobs of the queue, or of this item in it."""
+        """Record that a Get claims `count` jobs of the queue, or of this item in it."""
         counts = self._counts
         counts[queue] = counts.get(queue, 0) + count
         if item is not None:

@@ -47,7 +47,7 @@ def chunk_cost(operation: CloneChunk) -> Cost:
 
 
 def _replace(state: State, pending: CloneUpload, other: State) -> None:
-    """Replace the jobs by the jobs of the snapshot."""
+    """Replace the jobs with the jobs of the snapshot."""
     for seq in list(state.watches):
         state.tell_end(seq, NOT_FOUND)
     adopt(state, other)

@@ -92,7 +92,7 @@ def chunk_cost(operation: MirrorChunk) -> Cost:
 
 
 def _begin(state: State, operation: MirrorChunk, total_bytes: int) -> Reply:
-    """Begin to take in a snapshot, in place of any earlier one that is incomplete."""
+    """Begin to receive a snapshot; an earlier one that is incomplete is discarded."""
     mirror = _mirror_of(state)
     if isinstance(mirror, ReplicaRefused):
         return mirror
@@ -132,7 +132,7 @@ def _mirror_of(state: State) -> MirrorState | ReplicaRefused:
 
 
 def _is_empty(state: State) -> bool:
-    """Return whether nobody has used this cluster for anything that is still there, and it may serve again."""
+    """Return whether the cluster still contains nothing from any client or operator, and may serve."""
     queues = state.queues
     return not (
         queues.by_name or queues.idle or queues.settings or state.running or state.sessions.by_number

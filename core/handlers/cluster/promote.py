@@ -29,7 +29,7 @@ _TAKEN_OVER = tuple(name for name in State.__slots__ if name not in _OWN)
 
 
 def promote(state: State, operation: Promote, seed: int) -> Reply:
-    """Make the mirror the state, with the numbers and times that let it go on apart from the origin."""
+    """Make the mirror the state, with numbers and times that let it continue without the origin."""
     mirror = state.mirror
     # A snapshot may have only begun to arrive. And an origin that is a replica itself at this index has nothing in its
     # own state. A promotion cannot be taken back, so neither may become the service.
@@ -91,9 +91,9 @@ def _rise(state: State) -> None:
 
 
 def _postpone(state: State, passed_ms: int, grace_ms: int) -> None:
-    """Let everything that a worker or client must do in time have the time that it had left, and the grace.
+    """Give everything that a worker or client must do in time the time that it had left, plus the grace.
 
-    Where the origin was offline, some were over without having ended: these have the grace.
+    While the origin was offline, some times ran out without taking effect: these get the grace only.
     """
     by_ms, least_ms = passed_ms + grace_ms, state.clock_ms + grace_ms
     state.leases.postpone(by_ms)

@@ -92,7 +92,7 @@ def get(state: State, operation: Get, seed: int) -> Reply:
 
 
 def _asked(state: State, names: tuple[str, ...]) -> None:
-    """Note that a client has used these queues, which restarts the time of queues with IDLE."""
+    """Record that a client has used these queues, which restarts the time of queues with IDLE."""
     for name in names:
         queue = state.queues.expiring.get(name)
         if queue is not None:

@@ -93,7 +93,7 @@ def lease_of(operation: PutWith) -> int | None:
 
 
 def _ready_ms(replaced: Job | None) -> int | None:
-    """Return the time since when the replaced job has been READY, which the new one inherits.
+    """Return the time from which the replaced job has been READY, which the new one inherits.
 
     None if it was not READY.
     """

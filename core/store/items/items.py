@@ -117,7 +117,7 @@ class Items:
             self.doomed[item.name] = None
 
     def mark(self, item: Item) -> None:
-        """Note that the item is cancelled."""
+        """Record that the item is cancelled."""
         self.cancelled[item.name] = self.doomed[item.name] = None
         for queue in item.nonempty:
             self._queues.withhold(queue, 1)

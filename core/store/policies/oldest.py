@@ -23,7 +23,7 @@ def ready_since(job: Job) -> tuple[int, int]:
 
 
 class OldestFirst:
-    """Queues by the time since when their first job has been READY.
+    """Queues by the time from which their first job has been READY.
 
     `reached`: queues up to this name are listed; None: all.
     """

@@ -34,7 +34,7 @@ class HandOuts:
         return count * HAND_OUT_BYTES if count > 2 * HAND_OUTS_PER_LOOK else 0
 
     def note(self, reply: Handed | HandedMany) -> None:
-        """Note the jobs handed to the client."""
+        """Record the jobs handed to the client."""
         if isinstance(reply, Handed):
             self.new.append(reply.id)
         else:

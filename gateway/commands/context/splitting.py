@@ -138,7 +138,7 @@ class Several(Struct, gc=False, eq=False):
                 self.awaited = None
 
     def settle(self, outcome: Reply | NoReply | bytes) -> None:
-        """Note the outcome of the next operation."""
+        """Record the outcome of the next operation."""
         self.outcomes.append(outcome)
         self.open -= 1
         if self.awaited is not None and not self.awaited.done():
@@ -172,11 +172,11 @@ class _Part(Struct, gc=False, eq=False):
         client.over_share = client.hub.cluster.propose_for(client, self.operation, self)
 
     def applied(self, reply: Reply) -> None:
-        """Note that the operation was executed."""
+        """Record that the operation was executed."""
         self.slot.settle(reply)
 
     def refused(self) -> None:
-        """Note that the operation was not executed."""
+        """Record that the operation was not executed."""
         self.slot.settle(NoReply.REFUSED)
 
     def overdue(self) -> None:
@@ -187,5 +187,5 @@ class _Part(Struct, gc=False, eq=False):
             self.propose()
 
     def unknown(self) -> None:
-        """Note that the outcome of the operation is unknown."""
+        """Record that the outcome of the operation is unknown."""
         self.slot.settle(NoReply.UNKNOWN)

@@ -111,7 +111,7 @@ class Transaction:
         return self._bytes + COMMAND_BYTES * len(self.queued) if self.queued else 0
 
     def refuse(self, answer: bytes) -> bytes:
-        """Note that a command cannot be executed, so that none of them will be; return the answer to it."""
+        """Record that a command cannot be executed, so that none of them will be; return the answer to it."""
         self._commands += 1
         return answer if self.refusal is not None else self._refuse(answer)
 

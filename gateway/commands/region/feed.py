@@ -130,7 +130,7 @@ async def _send(client: Client, frames: list[Frame], end: bytes) -> tuple[int, f
 
 
 def _hold(client: Client, held_bytes: int) -> None:
-    """Charge the entries that were read for the client to it until they are sent, unless they are few."""
+    """Charge the client for the entries read for it until they are sent, unless they are few."""
     held_bytes = 0 if held_bytes < STREAM_PIECE_BYTES else held_bytes
     if held_bytes != client.state.gathered_bytes:
         client.state.gathered_bytes = held_bytes

@@ -47,7 +47,7 @@ async def show(view: View) -> str:
 
 
 def _settings(its: GroupSettings) -> Iterator[tuple[str, Child]]:
-    """Yield the settings in words, with what it means that one is not set."""
+    """Yield the settings in words, including what it means that one is not set."""
     yield "running", f"at most {counted(its.limit, 'job')} at a time" if its.limit else "any number of jobs at a time"
     yield "rate", f"{counted(its.rate, 'job')} in {duration(its.per_ms)}" if its.rate else "any number of jobs a second"
     yield "weight", f"{its.weight}, so large is its share beside others" if its.weight != 1 else "1, an ordinary share"

@@ -71,7 +71,7 @@ async def show(view: View) -> str:
 
 
 def _above(job: JobView) -> tuple[str, str]:
-    """Return address and name of the queue to which the job belongs; of a dead one of that in which it died."""
+    """Return address and name of the job's queue; for a dead job, of the queue in which it died."""
     name = job.origin or job.queue
     return f"/queue?{urlencode({'name': name})}", f"Queue {name}"
 

@@ -78,7 +78,7 @@ async def show(view: View) -> str:
 
 
 def _dead_letters(view: View, name: str) -> Child:
-    """Return that the jobs of this queue are dead jobs of another one, if they are."""
+    """Return a remark that the jobs of this queue are dead jobs of another one, if they are."""
     origin = died_elsewhere(view, name)
     return None if origin is None else tag(
         "p", "Dead jobs of ", queue_link(origin), " lie here: ",

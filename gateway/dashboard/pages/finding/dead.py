@@ -1,4 +1,4 @@
-"""The page of dead jobs: their numbers by queue and reason, since when, and the buttons that put them back."""
+"""The page of dead jobs: their numbers by queue and reason, when they died, and buttons that put them back."""
 
 from __future__ import annotations
 

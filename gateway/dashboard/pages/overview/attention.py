@@ -99,7 +99,7 @@ async def _dead(view: View) -> list[Concern]:
 
 
 async def _backlogs(view: View) -> list[Concern]:
-    """Find queues whose backlog grows, which is known of those that have a course, and others whose oldest job is old.
+    """Find queues whose backlog grows, as far as their course is known, and others whose oldest job is old.
 
     The worst are those whose jobs nobody takes.
     """
@@ -116,7 +116,7 @@ async def _backlogs(view: View) -> list[Concern]:
 
 
 async def _waiting(view: View, names: Iterable[str]) -> dict[str, Concern]:
-    """Return the problems of the first of these queues that have one, but for paused ones, which are another line."""
+    """Return the problems of the first of these queues that have one; paused queues have a line of their own."""
     machine, found = view.cluster.machine, dict[str, Concern]()
     for at, name in enumerate(names, start=1):
         now_ms = view.cluster.time_ms

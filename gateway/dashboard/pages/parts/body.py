@@ -33,7 +33,7 @@ def preview(data: bytes) -> Markup:
 
 
 def _call(data: bytes) -> str | None:
-    """Return the call of a task as workers put it, as a program writes it; None if the body is none."""
+    """Return the call of a task in a body put by a worker's program, as code; None if the body is not a call."""
     if len(data) > CALL_BYTES or not data.startswith(b"{"):
         return None
     try:
@@ -109,7 +109,7 @@ async def _hex(data: bytes) -> str:
 
 
 def task_of(data: bytes) -> str:
-    """Return the name of the task in a body as workers put it; empty if there is none."""
+    """Return the name of the task in a body put by a worker's program; empty if there is none."""
     if len(data) > JSON_BYTES:
         return ""
     try:

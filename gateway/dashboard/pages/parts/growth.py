@@ -23,7 +23,7 @@ class Growth(Struct, frozen=True):
 
 
 def growth(view: View, name: str) -> Growth | None:
-    """Return the growth of the queue's backlog; None if it does not grow all the time, or is not known so long."""
+    """Return the growth of the queue's backlog; None if it does not grow all the time, or is not known that long."""
     counts = view.cluster.machine.counts(name)
     if counts is None or counts.ready < GREW_JOBS:
         return None

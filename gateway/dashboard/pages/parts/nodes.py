@@ -29,7 +29,7 @@ def who_may_be_lost(nodes: list[NodeStatus]) -> str:
 
 
 def nearest_limit(nodes: list[NodeStatus]) -> str | None:
-    """Return, in words, which working node will be missing first for lack of room; None if nothing is known."""
+    """Return, in words, which working node will be the first to run out of room; None if nothing is known."""
     found: list[tuple[float, str]] = []
     for node in nodes:
         if node.host is None or node.role == "DOWN":

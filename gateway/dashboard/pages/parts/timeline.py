@@ -20,7 +20,7 @@ def timeline(view: View, job: JobView) -> Markup:
 
 
 def _of_last_only(job: JobView) -> str | None:
-    """Return what of the job's earlier attempts is not kept, if it had any."""
+    """Describe what is not kept of the job's earlier attempts, if it had any."""
     if job.reason is not None and job.attempts > 1:
         return ". The reason and the error are from the last attempt that gave any; earlier ones are not kept."
     retried = job.counts is not None and job.counts.kicks and job.counts.buries and not job.counts.died_ms

@@ -59,13 +59,13 @@ async def of_queue(view: View, name: str, figures: Mapping[str, int], settings: 
 
 
 def died_elsewhere(view: View, name: str) -> str | None:
-    """Return the queue whose dead jobs lie in this one, by its first job; None if it is no dead-letter queue."""
+    """Return the queue whose dead jobs lie in this one, by its first job; None if it is not a dead-letter queue."""
     first = view.cluster.machine.next_jobs(name, JobState.READY, 1, [])
     return first[0].extras.origin if first and first[0].extras is not None else None
 
 
 async def dead_jobs(view: View, name: str, count: int) -> Concern:
-    """Return how many jobs died in a queue, since when, and of what."""
+    """Return how many jobs died in a queue, when the first of them did, and of what."""
     first = view.cluster.machine.next_jobs(name, JobState.DEAD, DEAD_LOOKED, [])
     await asyncio.sleep(0)
     # The place of a dead job dates from its death.
@@ -82,7 +82,7 @@ async def dead_jobs(view: View, name: str, count: int) -> Concern:
 
 
 def _of_what(reasons: Counter[str], count: int, looked: int) -> Iterator[Child]:
-    """Yield the reasons that most have: with numbers, if no more died than were looked at."""
+    """Yield the most frequent reasons: with numbers, if all jobs that died were inspected."""
     most = reasons.most_common(REASONS_MAX)
     if not most:
         return
@@ -96,7 +96,7 @@ def _of_what(reasons: Counter[str], count: int, looked: int) -> Iterator[Child]:
 
 
 def backlog(view: View, name: str, figures: Mapping[str, int], oldest_ms: int) -> Concern | None:
-    """Return the problem of a queue whose jobs wait for long or become more and more; None if it has none.
+    """Return the problem of a queue whose jobs wait long or grow in number; None if it has none.
 
     `figures`: of QUEUE STAT; `oldest_ms`: the time for which its oldest job has been waiting.
     """
@@ -118,7 +118,7 @@ def backlog(view: View, name: str, figures: Mapping[str, int], oldest_ms: int) -
 
 
 def paused(view: View, name: str, *, into: bool, out: bool) -> Concern:
-    """Return that a queue is paused, what it does not do, and how many jobs wait for its end."""
+    """Describe a paused queue: what it does not do, and how many jobs wait for the end of the pause."""
     stopped = "takes no jobs and hands none out" if into and out else "takes no jobs" if into else "hands out no jobs"
     machine = view.cluster.machine
     counts, oldest_ms = machine.counts(name), machine.history(name, view.cluster.time_ms).oldest_ms

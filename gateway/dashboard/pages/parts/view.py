@@ -56,7 +56,7 @@ class View(Struct, frozen=True):
 
 
     def number(self, name: str) -> int:
-        """Return a value of the query as a number; 0 if it is none."""
+        """Return a value of the query as a number; 0 if it is not a number."""
         word = self.word(name)
         return int(word) if word.isascii() and word.isdigit() and len(word) <= NUMBER_DIGITS_MAX else 0
 

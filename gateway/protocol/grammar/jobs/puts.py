@@ -202,7 +202,7 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
 
 
 def _check_failed(command: Command, found: dict[str, Any]) -> None:
-    """Raise ArgumentError for options that a job that may never be queued (WHEN FAILED) cannot have."""
+    """Refuse the options that make no sense for a job that may never be queued (WHEN FAILED). Raises ArgumentError."""
     replaces = found.get("on_dup") is OnDup.REPLACE
     for word, there in (
         ("WAIT", command.wait is not None), ("NEW", command.operation.new_item), ("NUMBER", "number" in found),
@@ -220,7 +220,7 @@ def _put_with(put: Put, found: dict[str, Any], targets: ToQueues | ToTopic | Non
 
 
 def _begin_with_headers(command: Command) -> Command:
-    """Note the length of the headers at the start of a PUT's data."""
+    """Record the length of the headers at the start of a PUT's data."""
     command.head = command.operation.head
     if command.head > (command.length or 0):
         raise ArgumentError("HEAD is longer than the data, of which it is the beginning")

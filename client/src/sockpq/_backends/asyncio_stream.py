@@ -49,7 +49,7 @@ class TransportStream(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """Note the end of input; the other side no longer reads either, so the transport may close."""
+        """Record the end of input; the other side no longer reads either, so the transport may close."""
         self._at_end = True
         self._wake()
         return False

@@ -116,7 +116,7 @@ class Discovery:
             LOG.info("commands go to %s", leader)        # a single server is not asked whether it leads
 
     def failed(self, address: Address, refused: bool = False) -> None:
-        """Note that this server is unreachable or `refused` to serve.
+        """Record that this server is unreachable or `refused` to serve.
 
         If it was the leader, the next command searches for a new one.
         """
@@ -129,7 +129,7 @@ class Discovery:
         return not self._was_asked and len(self.addresses) == 1
 
     def learned(self, nodes: Sequence[NodeStatus]) -> None:
-        """Note the members that this server reported."""
+        """Record the members that this server reported."""
         self._was_asked = True
         self._members = members_of(nodes)
 

@@ -65,7 +65,7 @@ class Pool:
         return slot
 
     def connected(self, slot: Slot, connection: Connection) -> None:
-        """Note the new connection of this call. Raises ClientClosed if the client has been closed."""
+        """Record the new connection of this call. Raises ClientClosed if the client has been closed."""
         with self._lock:
             if not self._closed or slot.leaving:
                 slot.connection = connection

@@ -161,7 +161,7 @@ class Retry:
             self.failing_since += seconds
 
     def settled(self) -> None:
-        """Note that the session has reported the outcome of every attempt so far."""
+        """Record that the session has reported the outcome of every attempt so far."""
         self._open = None
 
     def interrupted(self, failure: Exception) -> SockpqError:
@@ -174,13 +174,13 @@ class Retry:
         return isinstance(error.__cause__, JobNotFound) and (gone.always or self._retry_unknown)
 
     def _close(self) -> None:
-        """Note that the session is lost, so the outcomes of earlier attempts will never be known."""
+        """Record that the session is lost, so the outcomes of earlier attempts will never be known."""
         failure, self._open = self._open, None
         if failure:
             self._doubt(failure)
 
     def _doubt(self, failure: Exception) -> None:
-        """Note an unknown outcome. Raises OutcomeUnknown unless the command may be repeated anyway."""
+        """Record an unknown outcome. Raises OutcomeUnknown unless the command may be repeated anyway."""
         if self._repeat is not Repeat.FREELY:
             self._unknown = self._unknown or failure
         if is_final_wait(failure) or (self._repeat is Repeat.IF_ASKED and not self._retry_unknown):

@@ -60,7 +60,7 @@ class Cancellations:
             events.stop()
 
     def taken(self, message: ReceivedMessage) -> None:
-        """Note that this worker has the message."""
+        """Record that this worker has the message."""
         with self._lock:
             self._held[message.job.id] = message
 
@@ -70,7 +70,7 @@ class Cancellations:
             self._held.pop(message.job.id, None)
 
     def begin(self, message: ReceivedMessage) -> None:
-        """Note that the actor of the message runs in this thread."""
+        """Record that the actor of the message runs in this thread."""
         with self._lock:
             self._running[message.job.id] = _this_thread()
 

@@ -33,7 +33,7 @@ class SentMessage(Message):
         return self._number
 
     def stored(self, number: int | None) -> None:
-        """Note the number of its job."""
+        """Record the number of its job."""
         object.__setattr__(self, "_number", number)
 
     def abort(self) -> bool:

@@ -46,7 +46,7 @@ class Part:
         return self._commands
 
     def lost(self) -> bool:
-        """Note that a job which it holds is gone; returns whether it can do without, so that the step is repeated."""
+        """Record that a job which it holds is gone; returns whether it can do without, so that the step is repeated."""
         return False
 
     def release(self) -> None:

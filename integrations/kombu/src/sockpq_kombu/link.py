@@ -186,7 +186,7 @@ class Link:
     # news for the program
 
     def notify(self) -> None:
-        """Note that there may be messages to deliver. Called from any thread."""
+        """Record that there may be messages to deliver. Called from any thread."""
         with self._news:
             first, self._has_news = not self._has_news, True
             self._news.notify_all()
@@ -199,7 +199,7 @@ class Link:
         self.notify()
 
     def clear_news(self) -> None:
-        """Note that everything received so far is being processed. Raises the connection's failure, if any."""
+        """Record that everything received so far is being processed. Raises the connection's failure, if any."""
         with self._news:
             self._has_news = False
         failure, self._failure = self._failure, None

@@ -62,7 +62,7 @@ class SockpqScheduleSource(ScheduleSource):
                 await client.delete(Key(job.queue, _key(schedule_id)))
 
     def pre_send(self, task: ScheduledTask) -> None:
-        """Note which run of a cron is sent, so that the cluster takes it once."""
+        """Record which run of a cron is sent, so that the cluster takes it once."""
         minute = int(time.time()) // 60
         firing.set(escape_key(f"{task.schedule_id}@{minute}") if task.cron is not None else None)
 

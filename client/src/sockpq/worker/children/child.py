@@ -60,13 +60,13 @@ class Parent(Protocol):
     """The notifications of a child to its pool, in the thread of the pool."""
 
     def ready(self, child: int) -> None:
-        """Note that the child can work."""
+        """Record that the child can work."""
         ...
 
     def ended(self, child: int, results: Sequence[Result]) -> None:
-        """Note that the child has processed these jobs, in this order."""
+        """Record that the child has processed these jobs, in this order."""
         ...
 
     def gone(self, child: int, why: str) -> None:
-        """Note that the child has ended."""
+        """Record that the child has ended."""
         ...

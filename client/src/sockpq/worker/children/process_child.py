@@ -187,7 +187,7 @@ class ProcessChild:
             self._listen(True)
 
     def _exited(self) -> None:
-        """Note that it has ended: read its last messages, and take its exit status, so that it leaves no zombie."""
+        """Record that it has ended: read its last messages, and take its exit status, so that it leaves no zombie."""
         self._loop.remove_reader(self._watch)
         os.close(self._watch)
         _, status = os.waitpid(self.pid, 0)

@@ -140,7 +140,7 @@ def _level(
 
 
 def _noted(puts: Sequence[_Put], answers: Sequence[Any], numbers: list[int]) -> None:
-    """Note the numbers of steps, from the answers to the first of these PUTs."""
+    """Record the numbers of steps, from the answers to the first of these PUTs."""
     for put, answer in zip(puts, answers, strict=False):
         if put.step is not None:
             numbers[put.step] = answer.number

@@ -45,7 +45,7 @@ class Balancer:
             self._rotation.remove(child)
 
     def ended(self, child: int, count: int = 1) -> None:
-        """Note that `count` jobs of this child have ended, or were taken back."""
+        """Record that `count` jobs of this child have ended, or were taken back."""
         if child in self._jobs:
             self._jobs[child] -= count
 

@@ -60,7 +60,7 @@ class Leases:
         return due
 
     def renewed(self, job: int, now: float) -> None:
-        """Note that the server has renewed the lease, not earlier than `now`."""
+        """Record that the server has renewed the lease, not earlier than `now`."""
         lease = self._leases.get(job)
         if lease:
             lease.length, lease.renewed_at = lease.wanted, now

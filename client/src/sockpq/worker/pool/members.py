@@ -97,7 +97,7 @@ class Members:
         child.start()
 
     def is_ready(self, number: int) -> None:
-        """Note that the child can work."""
+        """Record that the child can work."""
         member = self._members.get(number)
         if member and not member.ready and not member.retiring:
             member.ready = True
@@ -138,7 +138,7 @@ class Members:
         ]
 
     def ended(self, number: int, job: int, begun: bool) -> Handed | None:
-        """Note the end of this job, which the child had `begun` or not; returns it, None if it was not the child's."""
+        """Record the end of this job, which the child had `begun` or not; returns it, None if it was not there."""
         member = self._members.get(number)
         if member is None or not member.jobs or member.jobs[0].id != job:
             return None

@@ -175,7 +175,7 @@ class OutcomeSender:
         return give_back(job, counts, 0.0 if self._is_timed(job) and not counts else None)
 
     def lost(self, job: int) -> None:
-        """Note that the server has given the job to others."""
+        """Record that the server has given the job to others."""
         self._leases.end(job)
         self._counters.lost += 1
         LOG.warning("the lease of a job has ended before its work", extra={"fields": {"id": job}})

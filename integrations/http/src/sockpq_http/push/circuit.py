@@ -28,7 +28,7 @@ class Circuit:
         return max(self._until - now, 0.0)
 
     def succeeded(self, begun: float) -> bool:
-        """Note that a request that was begun then has succeeded. Returns whether that ends a trial."""
+        """Record that a request that was begun then has succeeded. Returns whether that ends a trial."""
         if begun < self._opened:        # a request from before the rest shows nothing about now
             return False
         ended, self.on_trial = self.on_trial, False
@@ -36,7 +36,7 @@ class Circuit:
         return ended
 
     def failed(self, now: float, begun: float) -> float | None:
-        """Note a failure of a request that was begun then; returns the length of the rest if it opens the circuit."""
+        """Record a failure of a request that was begun then; returns the length of the rest if it opens the circuit."""
         if begun < self._opened:
             return None
         self._failures += 1

@@ -37,7 +37,7 @@ class TargetFigures:
         self.jobs[outcome, reason if known else "other"] += 1
 
     def took(self, seconds: float) -> None:
-        """Note how long a request took."""
+        """Record how long a request took."""
         self.durations[bisect_left(BUCKETS_S, seconds)] += 1
         self.duration_sum_s += seconds
 

@@ -93,7 +93,7 @@ class Account:
             self._release(unread, unread.left)
 
     def sent(self, unread: Unread, count: int) -> None:
-        """Note that the client takes this many bytes of its answer."""
+        """Record that the client takes this many bytes of its answer."""
         if unread in self._unread:              # else it is cut off
             self._release(unread, count)
             del self._unread[unread]

@@ -14,12 +14,12 @@ class _Loop:
 
 
 def enter_event_loop() -> None:
-    """Note that this thread runs the event loop."""
+    """Record that this thread runs the event loop."""
     _Loop.thread = threading.get_ident(), os.getpid()
 
 
 def leave_event_loop() -> None:
-    """Note that no thread runs the event loop any more."""
+    """Record that no thread runs the event loop any more."""
     _Loop.thread = None
 
 

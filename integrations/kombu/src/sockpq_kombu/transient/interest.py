@@ -18,7 +18,7 @@ class Interest:
         return monotonic() >= self._silent_until.get(channel, 0.0)
 
     def told(self, channel: str, hearers: int) -> None:
-        """Note how many subscribers a message had."""
+        """Record how many subscribers a message had."""
         if hearers:
             self._silent_until.pop(channel, None)
         else:

@@ -69,7 +69,7 @@ class Connection(web.RequestHandler):
         self._unsent_bytes = 0                  # at the last check
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note that the connection is made, its handshake of TLS included."""
+        """Record that the connection is made, its handshake of TLS included."""
         super().connection_made(transport)
         self.made = True
         self._host.opened(self)

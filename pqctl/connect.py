@@ -177,7 +177,7 @@ def cluster_of(
 
 
 def must_play_no_part(call: Call, servers: Servers) -> None:
-    """Raise Failure if the cluster executes nothing of clients as it is a copy of another one, or was fenced."""
+    """Raise Failure if the cluster executes no clients' commands, as it is a copy of another one or was fenced."""
     part = part_of(list(servers.named()), call.timeout, call.access)
     if part is not None:
         raise Failure(UNREACHED, part.reason)

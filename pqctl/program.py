@@ -45,7 +45,7 @@ class Commands(Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of this name if there is one; it is named like its module, or stands in another's."""
+        """Return the command of this name, from its own module or another that defines it; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name

@@ -15,7 +15,7 @@ FOLLOWING, SNAPSHOT, IDLE, STOPPED = "following", "snapshot", "idle", "stopped"
 
 @dataclass(frozen=True)
 class RegionPart:
-    """The part that a cluster plays for another region: a copy, or an origin that was fenced for the cluster `fenced`.
+    """The role of a cluster for another region: a copy, or an origin that was fenced for the cluster `fenced`.
 
     `found`: how the nodes of a copy follow, by name; empty if it was fenced.
     """
@@ -30,7 +30,7 @@ class RegionPart:
 
     @property
     def reason(self) -> str:
-        """Say why the cluster executes nothing of clients, and what to do."""
+        """Describe why the cluster executes no clients' commands, and what to do."""
         if self.fenced is not None:
             return fenced(self.fenced)
         return (f"this cluster is a copy of the cluster {self.origin or 'in replica.of'}, and answers what only reads: "
@@ -38,7 +38,7 @@ class RegionPart:
 
 
 def part_of(named: Sequence[tuple[str, str]], timeout: float, access: ClusterAccess) -> RegionPart | None:
-    """Ask the nodes for the part of their cluster; None if it has none, or if they do not say it to this user."""
+    """Ask the nodes for the role of their cluster; None if it has none, or if they hide it from this user."""
     if not named:
         return None
     try:
@@ -59,7 +59,7 @@ def asked_part(client: Client, named: Sequence[tuple[str, str]], timeout: float)
 
 
 def ask(client: Client, named: Iterable[tuple[str, str]], timeout: float) -> dict[str, ReplicaStatus] | None:
-    """Return what each node says that answers, by its name; None if the cluster is no copy of another one.
+    """Return the report of each node that answers, by its name; None if the cluster is not a copy of another one.
 
     `named`: names and addresses. `timeout`: of each answer, seconds. Raises ForbiddenError without the right admin,
     NotSupported if the servers are too old for copies, Refused if the cluster is fenced.
@@ -86,7 +86,7 @@ def is_stopped(found: Mapping[str, ReplicaStatus]) -> bool:
 
 
 def follows(found: Mapping[str, ReplicaStatus]) -> bool:
-    """Return whether the copy gets what its origin executes, or the state with which it begins."""
+    """Return whether the copy receives what its origin executes, or the state with which it begins."""
     follower = None if is_stopped(found) else follower_of(found)
     return follower is not None and follower[1].phase in (FOLLOWING, SNAPSHOT)
 

@@ -8,7 +8,7 @@ from sockpqd.pqctl.replicas import RegionPart, follows, in_words
 
 
 def as_json(health: Health, part: RegionPart | None = None) -> dict[str, object]:
-    """Return the object printed by `cluster status --json`. `part`: of the cluster for another region."""
+    """Return the object printed by `cluster status --json`. `part`: the role of the cluster for another region."""
     return {
         "cluster": health.cluster,
         "serving": health.serving and part is None,
@@ -79,7 +79,7 @@ def headline(health: Health, part: RegionPart | None = None) -> str:
 
 
 def _less_than_healthy(health: Health) -> str:
-    """Return which nodes are up and yet not of use to all, "" if none."""
+    """Return which nodes are up but not usable by everybody, "" if there are none."""
     off = [node.name for node in health.nodes if node.online is False]
     full = [node.name for node in health.nodes if node.role == FULL]
     return "".join(f"; {', '.join(names)} {state}" for names, state in (

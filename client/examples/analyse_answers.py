@@ -1,8 +1,8 @@
 """More workers than the rate allows: python analyse_answers.py [JOBS [WORKERS [SECONDS_PER_JOB]]]
 
-An API allows ten requests in a second, and what it answers takes long to analyse: two seconds for a job in all. The
-queue hands out ten jobs in a second, and while some workers analyse, others have their turn: with twenty of them no
-turn is lost.
+An API allows ten requests a second, and its answers take long to analyse: two seconds for each job in all. The queue
+hands out ten jobs a second, and while some workers analyse, others have their turn: with twenty workers no turn is
+lost.
 """
 
 import signal

@@ -1,7 +1,7 @@
 """A cascade of three stages, exactly one result for each job: python cascade.py < lines.txt
 
-`move()` ends a job in one queue and puts it into the next in one piece, so no crash comes between. A worker that loses
-its lease before loses the job to another one, and then its move() is refused: the result is not there twice either.
+`move()` ends a job in one queue and puts it into the next in one step, so no crash can come between the two. A worker
+whose lease ends before that loses the job to another one, and its move() is refused: no result exists twice.
 """
 
 import sys

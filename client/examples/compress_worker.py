@@ -1,7 +1,7 @@
 """A worker: compress the files whose names are the jobs of a queue: python compress_worker.py files
 
-Run as many as you like, on as many machines as see the files. SIGTERM or Ctrl-C lets it finish the file at hand. A
-worker that dies, or takes more than a minute for a file, loses it to another one.
+Run as many as you like, on as many machines as have access to the files. SIGTERM or Ctrl-C lets it finish the file at
+hand. A worker that dies, or takes more than a minute for a file, loses it to another one.
 """
 
 import gzip

@@ -1,7 +1,7 @@
 """Deferred processing: release orders that are not paid in time: python deferred.py SECONDS ORDER.. < paid.txt
 
-Each order gets a job that becomes active when its time is up. Its key is the order, so that a program that learns of
-a payment can delete the job before.
+Each order gets a job that becomes active when its time is up. Its key is the order, so that a program that learns of a
+payment can delete the job in time.
 """
 
 import signal

@@ -1,8 +1,8 @@
 """Group events by equal activation time: python group_by_time.py EVENT..
 
-A queue with order "time" sorts by the time its jobs were put for, also when that is past. Give all events about one
-thing the same time, long ago, and they come one behind the other, however mixed they were put: one look at the thing
-serves them all.
+A queue with order "time" sorts its jobs by the time for which they were put, even if that is past. Give all events
+about one thing the same time, long ago, and they come one after the other, in whatever order they were put: one look at
+the thing serves them all.
 """
 
 import sys

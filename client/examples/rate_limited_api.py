@@ -1,10 +1,10 @@
 """Many programs, one rate limit: python rate_limited_api.py [WORKERS [SECONDS_PER_PHASE [PICTURE.svg]]]
 
-A simulated API allows ten requests in any second for each address. All workers share one address, also with a program
-that takes no turns and asks whenever it likes, about once a second. The API is well for a while; then it can serve only
-five requests a second, and its answers take longer and longer; it recovers; and at last it reports that the daily limit
-is reached. The workers know nothing of each other: each waits for its turn of the pulse "example_api", and reports the
-outcome of its request.
+A simulated API allows ten requests in any second for each address. All workers share one address, and share it with a
+program that takes no turns and asks whenever it likes, about once a second. The API works well for a while; then it can
+serve only five requests a second, and its answers take longer and longer; it recovers; and at last it reports that the
+daily limit is reached. The workers know nothing of each other: each waits for its turn of the pulse "example_api", and
+reports the outcome of its request.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ async def work(client: aio.Client, api: Api) -> None:
 
 
 async def ask_without_turns(api: Api) -> None:
-    """Ask without turns, as a program of others does."""
+    """Ask without taking turns, as somebody else's program does."""
     while api.phase() < len(PHASES):
         await asyncio.sleep(random.expovariate(1.0))
         await api.request(OURS)
@@ -102,7 +102,7 @@ def picture(seen: list[tuple[float, str]]) -> str:
 
 
 async def say_phases(api: Api) -> None:
-    """Say what is waited for, as the results come only at the end."""
+    """Announce each phase, as the results come only at the end."""
     for number, name in enumerate(PHASES):
         print(f"{name}: waiting {PHASE_S:g} s, phase {number + 1} of {len(PHASES)} ..", file=sys.stderr)
         await asyncio.sleep(max(0.0, api.begun + (number + 1) * PHASE_S - time.monotonic()))

@@ -1,7 +1,7 @@
 """A remote call: python remote_call.py serve    and elsewhere: python remote_call.py 12345678901
 
-The caller waits for the factors of a number; any of the servers works them out. Either may die: the question is
-asked again by its lease, the answer waits for a caller.
+The caller waits for the factors of a number; any of the servers computes them. Either may die: the job is handed out
+again when its lease ends, and the answer waits for a caller.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""Tell when orders are finished, without asking: python watch_orders.py ORDER..
+"""Report orders as they are finished, without polling: python watch_orders.py ORDER..
 
 An order is an item: all jobs that belong to it, in whatever queues. FINI says that the last of them is done. Servers
 may come and go meanwhile.

@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
             outbox.clear()
 
     def unsent_bytes(self) -> int:
-        """Return how many written bytes the kernel has not accepted yet, or not sent if they are the last."""
+        """Return how many written bytes the kernel has not accepted yet or, if they are the last, has not sent."""
         unsent = self._transport.get_write_buffer_size()
         if self._finishing is not None and self._accepted is not None:
             unsent += self._accepted.kernel_bytes      # the connection is kept for these only

@@ -164,7 +164,7 @@ def _described(contents: Contents) -> str:
 
 
 def _is_foreign(contents: Contents, own: str | None) -> bool:
-    """Return whether a backup is of another cluster than the one with this id, of which servers tell the beginning."""
+    """Return whether a backup is from another cluster; `own`: the beginning of this one's id, as servers report it."""
     return bool(contents.cluster) and own is not None and not contents.cluster.startswith(own)
 
 

@@ -20,10 +20,10 @@ KEEP_MAX = 100_000
 def backup(call: Call, directory: str, keep: int | None, with_users: bool, node: str | None) -> int:
     """Save all queues with all jobs, as of one moment, to a new file in DIR.
 
-    Its name has the cluster's identity and the time. A follower is asked, so that the leader has no work with it; it
-    may be slightly behind. The file appears once it is complete, verified and on disk. Users are in it only with
-    --with-users: a reader of their keys can act as they do. Users in the servers' own files never are. With --all each
-    cluster has a file of its own, of a moment of its own.
+    Its name has the cluster's identity and the time. A follower is asked, to spare the leader; it may be slightly
+    behind. The file appears once it is complete, verified and on disk. It contains users only with --with-users:
+    anybody who reads their keys can act as these users. Users in the servers' own files never are. With --all each
+    cluster has a file of its own, as of a moment of its own.
     """
     from sockpqd.pqctl.actions import backups
 
@@ -33,7 +33,7 @@ def backup(call: Call, directory: str, keep: int | None, with_users: bool, node:
 @command(None, epilog=exit_codes.epilog(unknown=""))
 @click.argument("file", shell_complete=files)
 def verify(call: Call, file: str) -> int:
-    """Check a backup: that not a byte of FILE has changed, and of which cluster and time it is.
+    """Check that not a byte of the backup FILE has changed, and show its cluster and time.
 
     No server is asked.
     """
@@ -48,7 +48,7 @@ def verify(call: Call, file: str) -> int:
 @click.option("--with-users", is_flag=True, help="Then set the users that are in FILE.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def restore(call: Call, file: str, dry_run: bool, with_users: bool, yes: bool) -> int:
-    """Replace everything in the cluster by the state saved in FILE.
+    """Replace everything in the cluster with the state saved in FILE.
 
     All current jobs are lost. Members and settings of the cluster stay. So do users; with --with-users the users in
     FILE are set again, as they were. A file that is damaged, or of a newer version, changes nothing.

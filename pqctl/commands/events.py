@@ -38,9 +38,9 @@ def events(
 def top(call: Call, prefix: str, interval: float, count: int | None) -> int:
     """Show all queues, or those whose names begin with PREFIX, as they are now.
 
-    On a terminal a screen with the queues, the pools of workers, and the nodes with their latency, that needs
-    the extra sockpqd[top]. Keys: s sorts by the next column (or click its title), r reverses, / filters, + and -
-    change the interval, space holds the picture, w and n hide workers and nodes, q leaves.
+    On a terminal it is a screen with the queues, the pools of workers, and the nodes with their latency, which needs
+    the extra sockpqd[top]. Keys: s sorts by the next column (or click its title), r reverses, / filters, + and - change
+    the interval, space freezes the picture, w and n hide workers and nodes, q leaves.
 
     Elsewhere and with --count the queues are printed, with --json one object per line.
     """

@@ -58,7 +58,7 @@ def config(
 @click.argument("name")
 @click.option("--for", "seconds", type=Seconds(0, min_open=True), metavar="SECONDS", help="For this long only.")
 def pause(call: Call, name: str, seconds: float | None) -> int:
-    """Hand out no more jobs of group NAME until `resume`. Those that run go on."""
+    """Hand out no more jobs of group NAME until `resume`. Running ones continue."""
     from sockpqd.pqctl.actions import groups
 
     return groups.pause(call, name, seconds)

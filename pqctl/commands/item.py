@@ -83,7 +83,7 @@ def release(call: Call, name: str) -> int:
 def cancel(call: Call, name: str, reason: str | None, yes: bool) -> int:
     """Remove the jobs of item NAME, and what waits for it to be done.
 
-    None of them is handed out any more. Workers of running ones are notified, and end them as they like.
+    No more of them are handed out. The workers of running ones are notified, and may end them in any way.
     """
     from sockpqd.pqctl.actions import items
 

@@ -110,8 +110,8 @@ def get(
 def done(call: Call, ids: tuple[int, ...], result: str | None) -> int:
     """Finish running jobs: they are removed.
 
-    Those who wait for the job (`pqctl job await`) get its result; it is kept where its queue keeps jobs that
-    have ended (`pqctl queue config --retain`).
+    Programs that wait for the job (`pqctl job await`) get its result. It is kept if the queue keeps jobs that have
+    ended (`pqctl queue config --retain`).
     """
     from sockpqd.pqctl.actions.jobs import by_hand
 
@@ -287,9 +287,9 @@ def find(
     call: Call, queues: tuple[str, ...], states: tuple[str, ...], header: str | None, key: str | None,
     item: str | None, group: str | None, reason: str | None, since: float | None, until: float | None, count: int,
 ) -> int:
-    """Find the jobs of the QUEUEs, or of all, that have everything named: running, waiting, or ended ones.
+    """Find the jobs of the QUEUEs, or of all, that match all options: running, waiting or ended ones.
 
-    Shows for each the words by which other commands find it.
+    Each is shown with the words by which other commands find it.
     """
     from sockpqd.pqctl.actions.jobs import finding
 
@@ -301,7 +301,7 @@ def find(
 @command(job, timeout=10.0, epilog=NO_JOB)
 @click.argument("job", type=selector, metavar="number:N")
 def stat(call: Call, job: int | Key | Place | Number) -> int:
-    """Show what a numbered job is and what it has gone through."""
+    """Show the state and the history of a numbered job."""
     from sockpqd.pqctl.actions.jobs import peek as peeking
 
     return peeking.show_stat(call, job)

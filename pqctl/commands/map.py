@@ -80,7 +80,7 @@ def remove(call: Call, name: str, gone: bool, yes: bool) -> int:
 def assign(call: Call, prefix: str, cluster: str) -> int:
     """Give the names that begin with PREFIX to CLUSTER at once.
 
-    Refused while another cluster has jobs of such names: that is for `pqctl map move`.
+    Refused while another cluster has jobs with such names: use `pqctl map move` instead.
     """
     from sockpqd.pqctl.actions.maps import moves
 
@@ -94,8 +94,8 @@ def assign(call: Call, prefix: str, cluster: str) -> int:
 def move(call: Call, prefix: str, cluster: str, wait: float | None) -> int:
     """Give the names that begin with PREFIX to CLUSTER, and wait until their jobs elsewhere have ended.
 
-    New jobs go to CLUSTER at once; workers go on with the old ones where they lie, and take them first. No job is
-    carried over. Jobs that no worker ends are named, with the command that ends them.
+    New jobs go to CLUSTER at once; workers continue with the old ones where they are, and take them first. No job is
+    transferred. Jobs that no worker ends are listed, with the command that ends them.
     """
     from sockpqd.pqctl.actions.maps import moves
 
@@ -119,7 +119,7 @@ def spread(call: Call, queue: str, off: bool, wait: float | None) -> int:
 @command(map, timeout=10.0, epilog=exit_codes.epilog(
     done="all clusters are as the map says", refused="they are not", unreached="home does not answer", unknown=""))
 def check(call: Call) -> int:
-    """Compare all clusters with the map: whether they answer, have its newest version, and no jobs of others' names."""
+    """Compare all clusters with the map: each must answer, have its newest version, and no jobs that others own."""
     from sockpqd.pqctl.actions.maps import show
 
     return show.check(call)

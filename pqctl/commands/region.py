@@ -83,8 +83,8 @@ def follow(call: Call, origin: OriginAccess | None) -> int:
 def stop(call: Call, yes: bool) -> int:
     """Stop following the origin, until `pqctl region follow`.
 
-    The copy stays as it is at this position, also after restarts, and can be promoted. Use it before something on the
-    origin that may go wrong, or at once when something went wrong there that the copy has not received yet.
+    The copy stays as it is at this position, even after restarts, and can be promoted. Use it before a risky change on
+    the origin, or at once when something went wrong there that the copy has not received yet.
     """
     from sockpqd.pqctl.actions.regions import following
 

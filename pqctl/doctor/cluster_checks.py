@@ -73,15 +73,15 @@ def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Ch
 
 
 def _is_of_no_use(view: ServerView) -> bool:
-    """Return whether the server has not answered, or not as one of a cluster does; one that refuses a user has."""
+    """Return whether the server did not answer, or not as a member of a cluster does; refusing a user is an answer."""
     return not isinstance(view.error, AuthError) and (view.error is not None or not view.nodes)
 
 
 def leader(health: Health, *, copy: bool = False, untrusted: bool = False) -> Check:
     """Check that there is a serving leader.
 
-    `copy`: of a cluster in another region, which executes nothing of clients. `untrusted`: a node was not asked because
-    of its certificate.
+    `copy`: of a cluster in another region, which executes no clients' commands. `untrusted`: a node was not asked
+    because of its certificate.
     """
     if health.leader is not None and copy:
         return Check(OK, "leader", f"{health.leader.name} leads this copy, term {health.leader.term}: it answers "

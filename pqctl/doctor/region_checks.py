@@ -16,14 +16,14 @@ NAME = "region"
 
 
 def look(part: RegionPart | None) -> Check | None:
-    """Check the part that this cluster plays for another region; None if it has none, or this user may not ask."""
+    """Check the role of this cluster for another region; None if it has none, or this user may not ask."""
     if part is None:
         return None
     return judge(part.found) if part.fenced is None else Check(FAIL, NAME, fenced(part.fenced))
 
 
 def judge(found: Mapping[str, ReplicaStatus]) -> Check:
-    """Judge by what the nodes of a copy say how it follows."""
+    """Judge how a copy follows its origin, from what its nodes report."""
     told = replicas.in_words(found)
     if replicas.is_stopped(found):
         position = max(status.position for status in found.values())

@@ -241,7 +241,7 @@ class TopScreen(App[None]):
         )
 
     def _sorted(self, rows: list[QueueLine]) -> list[QueueLine]:
-        """Sort names upwards and figures downwards, equal ones by name."""
+        """Sort names in ascending and figures in descending order, equal ones by name."""
         rows = sorted(rows, key=lambda row: row.name, reverse=self._order == BY_NAME and self._reverse)
         if self._order != BY_NAME:
             rows.sort(key=SORTS[self._order], reverse=not self._reverse)

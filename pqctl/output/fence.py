@@ -6,7 +6,7 @@ from sockpq import SockpqError
 
 
 def fenced_for(error: SockpqError) -> str | None:
-    """Return the id of the cluster in whose favour this one is switched off for good; None if the error is another."""
+    """Return the id of the cluster in whose favour this one is switched off for good; None for any other error."""
     words = str(error).split()
     return words[-1] if words[-3:-1] == ["409", "Fenced"] or words[:2] == ["409", "Fenced"] else None
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def owner_of_prefix(known: ClusterMap, prefix: str) -> str | None:
-    """Return the owner of the names with this prefix, apart from rules with longer prefixes; None: no cluster is."""
+    """Return the owner of the names with this prefix, apart from rules with longer prefixes; None: no cluster."""
     rule = rule_of(known, prefix)
     if rule is None:
         return known.home
@@ -29,7 +29,7 @@ def rule_of(known: ClusterMap, name: str) -> str | None:
 
 
 def frozen(before: ClusterMap, after: ClusterMap) -> ClusterMap | None:
-    """Return the map between these two: names that change their owner have none. None: no name changes its owner.
+    """Return the map between these two, in which names that change owner have none; None: no name changes owner.
 
     A name belongs to the longest of all prefixes in either map; so each of these prefixes has a line here.
     """
@@ -100,7 +100,7 @@ def spreading(known: ClusterMap, queue: str, on: bool) -> ClusterMap:
 
 
 def lines(known: ClusterMap) -> Iterator[tuple[str, str, str]]:
-    """Yield a line for people for each line of the map but those of clusters: the names, their owner, and a remark."""
+    """Yield a line for people for each line of the map except the clusters': the names, their owner, and a remark."""
     for prefix in sorted({*known.rules, *known.moving}):
         moving = known.moving.get(prefix)
         owner = owner_of_prefix(known, prefix)

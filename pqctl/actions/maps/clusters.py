@@ -96,7 +96,7 @@ class Clusters:
             raise _changed_meanwhile(home, held.version)
 
     def reach(self) -> None:
-        """Bring the map to all clusters, also to those that only older maps have.
+        """Bring the map to all clusters, including those that only older maps have.
 
         Raises Failure if one does not answer.
         """

@@ -1,4 +1,4 @@
-"""`pqctl region status` and `region diff`: a replica beside its origin."""
+"""`pqctl region status` and `region diff`: compares a replica with its origin."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def status(call: Call, origin: OriginAccess | None) -> int:
 
 
 def _found(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
-    """Return how the nodes follow, None if they do not say it to this user. Raises Failure if this is no copy."""
+    """Return how the nodes follow, None if they hide it from this user. Raises Failure if this is not a copy."""
     try:
         return must_be_copy(call, client, servers, NOTHING)
     except ForbiddenError:

@@ -46,7 +46,7 @@ def _addresses(servers: Servers) -> list[str]:
 
 
 def _rehearse(call: Call, origin: Client, servers: Servers, node: DrillNode) -> dict[str, Any]:
-    """Do it; returns the figures. Raises Failure."""
+    """Rehearse the promotion; returns the figures. Raises Failure."""
     begun = time.monotonic()
     access = node.access
     with Client(node.address, user=access.user, secret=access.secret, timeout=call.timeout,
@@ -100,7 +100,7 @@ class _Catching:
     def level(self) -> ReplicaStatus | None:
         """Return how the node follows, once it lacks next to nothing; prints each new problem.
 
-        Raises Failure if it has stopped following for good, as a node that leads and does not even try has.
+        Raises Failure if it has stopped following for good, like a node that leads and does not even try to follow.
         """
         try:
             status = self._copy.cluster_replica(self._node.address, timeout=ANSWER_S)

@@ -69,7 +69,7 @@ def follow(call: Call, origin: OriginAccess | None) -> int:
 
 
 def stop(call: Call, yes: bool) -> int:
-    """Let the replica stand still. Raises Failure if the cluster is none, so that no service is switched off."""
+    """Stop following. Raises Failure if the cluster is not a replica, so that no service is switched off."""
     with cluster_of(call, leading=True) as (client, servers):
         must_be_copy(call, client, servers, UNSTOPPED)
         confirm("Stop following the origin until `pqctl region follow`?", yes)

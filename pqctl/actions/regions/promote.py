@@ -76,7 +76,7 @@ def _fence(call: Call, origin: Call, replica: str) -> int:
 
 
 def _must_follow(call: Call, origin: Call, client: Client, servers: Servers) -> None:
-    """Raise Failure unless the copy comes to the present position of its origin within the timeout.
+    """Raise Failure unless the copy comes to the current position of its origin within the timeout.
 
     A copy that is far behind, or that has nothing yet, would leave nobody to serve once the origin is fenced.
     """
@@ -126,7 +126,7 @@ def _must_read(call: Call, origin: Servers) -> None:
 
 
 def _last(origin: Call) -> int:
-    """Return the position of the fenced origin. Raises Failure if its leader does not say it."""
+    """Return the position of the fenced origin. Raises Failure if its leader does not report it."""
     until = time.monotonic() + origin.timeout
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The part of a cluster in a pair of regions: a copy, the origin of this copy, one that was fenced, or none."""
+"""The role of a cluster in a pair of regions: a copy, its origin, a cluster that was fenced, or none."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NO_REPLICA = "this cluster is no copy of another one: it was promoted, or its no
 
 
 def copy_of(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaStatus] | None:
-    """Return how the nodes follow, by name; None if the cluster is no copy.
+    """Return how the nodes follow, by name; None if the cluster is not a copy.
 
-    Raises Failure if it was fenced, if no node says it, or if the servers are too old; ForbiddenError without admin.
+    Raises Failure if it was fenced, if no node reports it, or if the servers are too old; ForbiddenError without admin.
     """
     try:
         found = replicas.ask(client, servers.named(), call.timeout)
@@ -35,7 +35,7 @@ def copy_of(call: Call, client: Client, servers: Servers) -> dict[str, ReplicaSt
 
 
 def must_be_copy(call: Call, client: Client, servers: Servers, done: str = "") -> dict[str, ReplicaStatus]:
-    """Like copy_of(), but raise Failure as well if the cluster is no copy. `done`: more words for the message."""
+    """Like copy_of(), but raise Failure as well if the cluster is not a copy. `done`: added to the message."""
     found = copy_of(call, client, servers)
     if found is None:
         raise Failure(REFUSED, NO_REPLICA + done)

@@ -1,4 +1,4 @@
-"""A file that a program uses for its whole life, such as a CA or a secret: its content may change."""
+"""A file that a program reads throughout its life, such as a CA or a secret, and whose content may change."""
 
 from __future__ import annotations
 

@@ -300,7 +300,7 @@ class CallRunner:
                     raise
 
     def _was_blocked(self, call: Call[Any], attempt: Attempt | None) -> None:
-        """Do not count the time during which the server was allowed to be silent. A `taken` job it owes at once."""
+        """Do not count the time during which the server was allowed to be silent. It owes a `taken` job at once."""
         if attempt and attempt.blocked_s and not call.taken:
             call.retry.blocked(attempt.blocked_s)
             if attempt.blocked_s > self.limits.server_timeout:

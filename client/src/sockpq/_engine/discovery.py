@@ -68,7 +68,7 @@ class Discovery:
         self.new_locks()
 
     def new_locks(self) -> None:
-        """Make new locks, also in a forked child, where nothing would release the parent's locks."""
+        """Make new locks: a forked child needs its own, as nothing there would release the parent's."""
         self._searching = self._network.lock()
         self._doubting = self._network.lock()
         self._checking = self._network.lock()

@@ -179,7 +179,7 @@ class LeaderConnections:
         return Attempt(connection, self.limits, self.discovery, self.network.now)
 
     def note(self, slot: Slot, failure: Exception) -> None:
-        """Draw the conclusions of a failed attempt: about the server, the connection, the session."""
+        """Draw the conclusions from a failed attempt: about the server, the connection, the session."""
         if isinstance(failure, SessionLost):
             slot.session = None
             if slot.connection:

@@ -39,7 +39,7 @@ async def put_many(
 async def put_each(
     executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None
 ) -> list[Stored | SockpqError]:
-    """Execute these PUTs; returns what became of each, or its refusal. Raises BatchFailed."""
+    """Execute these PUTs; returns the outcome of each, or its refusal. Raises BatchFailed."""
     results = await _put_where_owned(executor, puts, timeout, retry_unknown, counted=False)
     return cast(list[Stored | SockpqError], results)
 

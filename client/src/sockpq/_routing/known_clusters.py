@@ -133,7 +133,7 @@ class KnownClusters:
     async def look(self) -> None:
         """Read the map if the first cluster has a newer one, unless it was checked a moment ago; never raises.
 
-        Called when nothing was found, as jobs may have moved to another cluster. Without a map, once in a minute.
+        Called when nothing was found, as jobs may have moved to another cluster. Without a map, once a minute.
         """
         now = self._network.now()
         routes = self.routes

@@ -1,7 +1,7 @@
 """Sends each command to the cluster that owns the names in it, and follows the map of clusters when that changes.
 
 Without a map everything is sent unchanged to the only cluster. The map is read before the first command that changes
-something. A command refused by the wrong cluster is sent again by the newest map.
+something. A command refused by the wrong cluster is sent again according to the newest map.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Router:
         return await self.first.run_at(address, command, timeout=timeout)
 
     async def run_at_leader(self, command: Command[T], *, timeout: float | None = None) -> T:
-        """Execute one command on the server that leads the first cluster, also while it serves no jobs."""
+        """Execute one command on the server that leads the first cluster, even while it serves no jobs."""
         return await self.first.run_at_leader(command, timeout=timeout)
 
     async def status_of_best(self, timeout: float) -> list[NodeStatus]:

@@ -38,7 +38,7 @@ _PEEKED = {state.upper() for state in (*STATES, *ENDED_STATES)} | {"ENDED"}
 
 
 def target_of(line: bytes) -> Target:
-    """Return what the command with this line is about."""
+    """Return the target of the command with this line."""
     words = line.decode().split()
     reader = _READERS.get(words[0])
     return reader(words) if reader else FIRST

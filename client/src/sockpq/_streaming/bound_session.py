@@ -50,7 +50,7 @@ class BoundSession:
     async def take(
         self, command: Command[list[Handed]], wait: float | None, timeout: float | None
     ) -> list[Handed]:
-        """Execute this GET; [] also when `wake` was called since the last one. Raises Inherited.
+        """Execute this GET; returns [] when `wake` was called since the last one. Raises Inherited.
 
         If its caller is interrupted, the jobs that it has taken go back to their places.
         """

@@ -47,7 +47,7 @@ class BoundSessions:
     async def take(
         self, command: Command[list[Handed]], wait: float | None, timeout: float | None
     ) -> list[Handed]:
-        """Execute this GET; [] also when `wake` was called since the last one. Raises Inherited.
+        """Execute this GET; returns [] when `wake` was called since the last one. Raises Inherited.
 
         With several clusters it takes the jobs that one of them has; if none has any, it waits in all of them, and puts
         back what a second one sends at the same moment.

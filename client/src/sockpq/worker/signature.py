@@ -102,7 +102,7 @@ class Canvas:
         return Canvas((*self.steps, *steps), self.first, last, other.joined)
 
     def __or__(self, other: Canvas) -> Canvas:
-        """Return the group of both."""
+        """Return a group of both."""
         if not isinstance(other, Canvas):
             return NotImplemented
         return group(self, other)

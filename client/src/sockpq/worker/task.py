@@ -362,7 +362,7 @@ async def _attempts(task: Task[Any, Any], body: bytes) -> Any:
 
 
 def _run_now(task: Task[Any, Any], body: bytes) -> Any:
-    """Run the task without an event loop, for a function that is not async also outside of any running one."""
+    """Run the task; for a function that is not async no event loop is needed, and none is started."""
     attempts = _attempts(task, body)
     if inspect.iscoroutinefunction(task.function):
         return asyncio.run(attempts)

@@ -306,7 +306,7 @@ def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[HeldJob | int], option: 
 
 
 class Touches(NamedTuple):
-    """A TOUCH of those of several jobs that get the same lease, and their positions among all."""
+    """A TOUCH of those jobs in a batch that get the same lease, and their positions in it."""
 
     command: Command[list[bool]]
     positions: list[int]

@@ -96,7 +96,7 @@ def cluster_hash() -> Command[StateHash]:
 
 @call("one")
 def cluster_replica() -> Command[ReplicaStatus | None]:
-    """Return how this server of a copy in another region follows its origin; None if its cluster is no copy.
+    """Return how this server of a copy in another region follows its origin; None if its cluster is not a copy.
 
     Raises Refused (`409 Fenced <id>`) when the cluster was switched off for good, as a copy has taken its place.
     """
@@ -182,7 +182,7 @@ def cluster_promote(grace: float | None = None) -> Command[int]:
     """Make this replica of another cluster a cluster of its own, with the state that it has (docs/REGIONS.md).
 
     Returns how many entries of the origin's log are in it. What still runs has `grace` seconds more, 60 by default.
-    Raises Refused if this cluster is no replica.
+    Raises Refused if this cluster is not a replica.
     """
     words = "" if grace is None else f" GRACE {arguments.seconds(grace, 'grace', 0, GRACE_S_MAX)}"
     return single(f"CLUSTER PROMOTE{words}", number_of, Repeat.IF_ASKED, slow=True)
@@ -308,7 +308,7 @@ def _state_hash(text: str) -> StateHash:
 
 
 def _nothing_there(text: str) -> None:
-    """Take the answer of a server that would feed a copy which is not too far ahead of it, as no copy can be."""
+    """Accept the refusal of a position that no copy can have reached: it shows that the server would feed a copy."""
     if text != "409 Too New":
         fields_of(text)
         expect(False, "a feed from an entry that there is not")

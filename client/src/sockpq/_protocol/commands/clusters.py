@@ -20,7 +20,7 @@ def cluster_map() -> Command[ClusterMap]:
 
 @call()
 def set_cluster_map(new: ClusterMap) -> Command[None]:
-    """Replace the map of this cluster by one of a greater version; the same map again is accepted, too.
+    """Replace the map of this cluster with one of a greater version; the same map again is accepted, too.
 
     Other clusters keep theirs. Raises MapChanged when the cluster has this version or a greater one.
     """

@@ -671,10 +671,7 @@ def done(
 
 
 def _measured(job: HeldJob | int, ran: float | None) -> float | None:
-    """Return the running time to report with the end of a job: the given one, or as measured by its loop.
-
-    The one given, or the one measured by the loop it came from.
-    """
+    """Return the running time to report with the end of a job: the given one, or as measured by its loop."""
     watch = getattr(job, "_stopwatch", None)
     measured: float | None = watch() if watch and ran is None else ran
     return measured
@@ -869,8 +866,8 @@ def change(
 def delete(job: HeldJob | int | Key | Place | Number, *, untaken: bool = False) -> Command[Finished]:
     """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`.
 
-    Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`:
-    JobRunning also when that job is running; without it a running job is removed.
+    Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`: raises
+    JobRunning even when that job is running; without it a running job is removed.
     """
     if untaken and not isinstance(job, Number):
         raise BadArguments("untaken goes with a Number: an id belongs to a running job, a key never finds one")

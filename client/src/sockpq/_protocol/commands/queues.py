@@ -254,7 +254,7 @@ def _into(file: BinaryIO) -> Reader[int]:
 
 @call(retry=True)
 def clone(snapshot: Data) -> Command[None]:
-    """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then.
+    """Replace the state of the whole cluster with a snapshot. Raises InvalidSnapshot; nothing is changed then.
 
     A read-only memoryview, for example of a mapped file, is sent without a copy.
     """

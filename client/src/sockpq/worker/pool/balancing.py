@@ -24,7 +24,7 @@ def to_ask(idle: int, slots: int, held: int, waiting: int, prefetch: int) -> int
 class Balancer:
     """The ready children in rotation, with the number of jobs that each has.
 
-    "fair": jobs are distributed among idle children only. "fast": they are distributed as they arrive, also to busy
+    "fair": jobs are distributed among idle children only. "fast": they are distributed as they arrive, even to busy
     children. None has more than `inbox_max`.
     """
 

@@ -60,7 +60,7 @@ async def _set_up(client: Client, queue: str, settings: QueueSettings) -> None:
 
 
 def lacking(settings: QueueSettings, now: Mapping[str, str]) -> QueueSettings:
-    """Return those of these settings that a queue does not have. `now`: its current ones, in the protocol's words."""
+    """Return the settings among these that a queue lacks. `now`: its current ones, in the protocol's words."""
     missing: QueueSettings = {}
     if "retain" in settings and settings["retain"] > float(now.get("retain", 0)):
         missing["retain"] = settings["retain"]      # the greatest wish counts

@@ -38,12 +38,12 @@ def is_genuine(headers: dict[str, str], body: bytes) -> bool:
 
 
 def work(headers: dict[str, str], body: bytes) -> None:
-    """Do the job: here, print it. What raises is sent again."""
+    """Do the job: here, print it. If this raises, the job is sent again."""
     print("job", headers["webhook-id"], "of", headers.get("sockpq-queue"), body.decode("utf-8", "replace"), flush=True)
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """Answers 200 once the job is done, also if it was done before."""
+    """Answers 200 once the job is done, even if it was done before."""
 
     protocol_version = "HTTP/1.1"
     timeout = 30

@@ -70,7 +70,7 @@ class DeadTaskAdmin(admin.ModelAdmin):
         return HttpResponseRedirect(reverse("admin:sockpq_django_deadtask_change", args=(object_id,)))
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """Show the page of the task: it has no other history than its attempts."""
+        """Show the page of the task: its attempts are its only history."""
         return HttpResponseRedirect(reverse("admin:sockpq_django_deadtask_change", args=(object_id,)))
 
     def _page(self, request: HttpRequest, name: str, title: str, **context: Any) -> HttpResponse:

@@ -157,7 +157,7 @@ class SockpqBackend(BaseTaskBackend):
         )
 
     def _fetch_rows(self, queues: Iterable[str]) -> int:
-        """Put the jobs of rows that wait in these queues, for run(); returns their number."""
+        """For run(): put the rows that wait in these queues as jobs; returns their number."""
         outbox = self.settings.outbox
         return 0 if outbox is None else fetch_rows(outbox, self.settings, queues, self._put)
 

@@ -1,4 +1,4 @@
-"""The backends of this project that are ours."""
+"""Finds the backends of a project that belong to this distribution."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ DEFAULT = "default"
 
 
 def own_backends() -> list[SockpqBackend]:
-    """Return all backends in the setting TASKS that are ours, by their aliases."""
+    """Return all backends in the setting TASKS that belong to this distribution, by their aliases."""
     return [one for one in (task_backends[alias] for alias in task_backends) if isinstance(one, SockpqBackend)]
 
 
 def own_backend(alias: str | None = None) -> SockpqBackend:
-    """Return the backend with this alias; without one "default" if it is ours, else the only one that is.
+    """Return the backend with this alias; without one "default" if it is of this distribution, else the only one.
 
     Raises ImproperlyConfigured.
     """
@@ -33,7 +33,7 @@ def own_backend(alias: str | None = None) -> SockpqBackend:
 def cancel(result_id: str, *, backend: str | None = None) -> bool:
     """Cancel a task by the id of its result: it is removed, or interrupted if it runs. Returns whether there was one.
 
-    A task that waits in an outbox is removed by the present transaction. `backend`: the alias in TASKS. The result of a
+    A task that waits in an outbox is removed by the current transaction. `backend`: the alias in TASKS. The result of a
     cancelled task is FAILED, with the error TaskCancelled.
     """
     return own_backend(backend).cancel(result_id)

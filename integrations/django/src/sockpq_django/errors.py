@@ -1,4 +1,4 @@
-"""Errors that stand in the results of tasks, for ends that no exception of a task's function describes."""
+"""Errors in the results of tasks that did not end by an exception of their function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class TaskExpired(Exception):
 
 
 class TaskRefused(Exception):
-    """The cluster has refused the task of an outbox for good, for example as it is too large; the text says why."""
+    """The cluster has refused the task of an outbox for good, for example because of its size; the text says why."""
 
 
 class WorkerLost(Exception):

@@ -48,7 +48,7 @@ class InboxMark(models.Model):
 
 
 class DeadTask(models.Model):
-    """A task that has failed for good, for the admin pages and their permissions. It is in the cluster: no table."""
+    """A task that has failed for good, for the admin pages and their permissions. It is kept in the cluster only."""
 
     id = models.CharField(max_length=64, primary_key=True)
 

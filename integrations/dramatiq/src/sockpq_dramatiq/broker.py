@@ -60,7 +60,7 @@ class SockpqBroker(Broker):
     def priority_of(self, message: Message) -> int:
         """Return the priority of a message in its queue, greater first: `broker_priority`, else the actor's.
 
-        Dramatiq's actors have a `priority` of which lesser ones are first.
+        Dramatiq's own `priority` of actors puts smaller numbers first.
         """
         actor = self.actors.get(message.actor_name)
         given = message.options.get("broker_priority")
@@ -71,7 +71,7 @@ class SockpqBroker(Broker):
     # queues
 
     def declare_queue(self, queue_name: str) -> None:
-        """Declare a queue; nothing is to be made in the cluster."""
+        """Declare a queue; nothing needs to be created in the cluster."""
         if queue_name not in self.queues:
             self.emit_before("declare_queue", queue_name)
             self.queues.add(queue_name)
@@ -228,7 +228,7 @@ class SockpqBroker(Broker):
         return bool(given)
 
     def close(self) -> None:
-        """End what is left of consumers; their messages go back to their places. Closes the client if it is its own."""
+        """Close the remaining consumers; their messages go back to their places. Closes the client if it is its own."""
         for consumer in list(self._consumers):
             consumer.release()
         if self._owns_client:

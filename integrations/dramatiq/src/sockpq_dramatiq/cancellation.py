@@ -19,14 +19,14 @@ PAUSE_S = 5.0           # after an error, before the events are asked for again
 
 
 class Abort(Interrupt):
-    """Raised in an actor whose message was cancelled. It may catch it to tidy up; nothing else happens to the message.
+    """Raised in an actor whose message was cancelled. The actor may clean up; nothing else happens to the message.
 
-    As Dramatiq's other interrupts it reaches the actor when that next executes Python code: not during a system call.
+    Like Dramatiq's other interrupts, it reaches the actor when it next executes Python code, not during a system call.
     """
 
 
 class Cancellations:
-    """Listens for removed jobs, of a worker; each process has one subscription."""
+    """Listens for the removal of jobs that a worker has; each process has one subscription."""
 
     def __init__(self, client: Client, names: str | None) -> None:
         """`names`: of the queues whose events are of interest: a prefix with `*`, or None for all."""
@@ -39,7 +39,7 @@ class Cancellations:
         self._events: Events | None = None
 
     def start(self) -> None:
-        """Listen for as long as a worker of this process runs; from the return on, before any message is taken."""
+        """Listen as long as a worker of this process runs; from the return on, before any message is taken."""
         with self._lock:
             self._workers += 1
             if self._events is not None:
@@ -50,7 +50,7 @@ class Cancellations:
         threading.Thread(target=self._listen, args=(events,), daemon=True, name="sockpq cancel").start()
 
     def stop(self) -> None:
-        """Listen no longer, when it was the last worker."""
+        """Stop listening, if this was the last worker."""
         with self._lock:
             self._workers = max(self._workers - 1, 0)
             events = None if self._workers else self._events
@@ -65,7 +65,7 @@ class Cancellations:
             self._held[message.job.id] = message
 
     def ended(self, message: ReceivedMessage) -> None:
-        """Note that this worker has it no longer."""
+        """Record that this worker no longer has the message."""
         with self._lock:
             self._held.pop(message.job.id, None)
 
@@ -75,7 +75,7 @@ class Cancellations:
             self._running[message.job.id] = _this_thread()
 
     def finish(self, message: ReceivedMessage) -> None:
-        """Note that it does not any more, so that nothing interrupts the thread."""
+        """Record that the actor has ended, so that nothing interrupts the thread."""
         try:
             with self._lock:
                 self._running.pop(message.job.id, None)

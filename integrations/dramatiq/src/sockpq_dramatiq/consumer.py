@@ -27,7 +27,7 @@ OF_RETRIES = ("retries", "traceback", "requeue_timestamp")      # options that t
 
 
 class SockpqConsumer(Consumer):
-    """Takes messages, a few at once, and ends them. For one thread, but messages are ended in any."""
+    """Takes messages, a few at once, and ends them. For use by one thread, but any thread may end messages."""
 
     def __init__(
         self, client: Client, queue: str, prefetch: int, timeout: float, ttl: float, cancellations: Cancellations,
@@ -89,14 +89,14 @@ class SockpqConsumer(Consumer):
             self._gone(message)
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
-        """Put messages that were not begun back to their places, as if they had not been taken."""
+        """Put messages that were not begun back in their places, as if they had not been taken."""
         for message in messages:
             assert isinstance(message, ReceivedMessage)
             self._put_back(message.job)
             self._ended(message)
 
     def close(self) -> None:
-        """Put back what the worker was not given. Messages that it still works on stay its own until they end."""
+        """Put back the messages that the worker was not given yet. Those it works on stay its own until they end."""
         while self._taken:
             self._put_back(self._taken.popleft())
             self._leave_room()
@@ -107,7 +107,7 @@ class SockpqConsumer(Consumer):
             self._taker.close()
 
     def release(self) -> None:
-        """Put all messages back that have not ended, as the process ends."""
+        """Put back all messages that have not ended, as the process ends."""
         self._taker.close()
 
     def _wait_for_room(self) -> int:
@@ -116,7 +116,7 @@ class SockpqConsumer(Consumer):
             return max(self._prefetch - self._held, 0)
 
     def _received(self, job: Job) -> ReceivedMessage | None:
-        """Return the message of a job; what is none becomes a dead letter, as it would fail again and again."""
+        """Return the message of a job; a job that has none becomes a dead letter, as it would fail again and again."""
         try:
             message = ReceivedMessage(Message.decode(job.data), self._client, job, self._leave_room)
         except DecodeError as error:

@@ -14,7 +14,7 @@ HEADER_BYTES_MAX = 1024
 
 
 class SentMessage(Message):
-    """A message that was sent: it can be aborted. In all else it is like any message, and equal to one."""
+    """A message that was sent: it can be aborted. In all other respects it is like any message, and equal to one."""
 
     _abort: Callable[[Message], bool]
     _number: int | None = None
@@ -29,7 +29,7 @@ class SentMessage(Message):
 
     @property
     def number(self) -> int | None:
-        """The number of its job, by which it is found in the cluster; None while it is not sent yet."""
+        """The number of its job, by which it is found in the cluster; None until it is sent."""
         return self._number
 
     def stored(self, number: int | None) -> None:
@@ -53,7 +53,7 @@ class SentMessage(Message):
         return repr(Message(**self.asdict()))
 
     def __reduce__(self) -> tuple[type[Message], tuple[Any, ...]]:
-        """Travel to another process as a message that nothing is known of."""
+        """Pickle as a plain message: the other process knows nothing of the job."""
         return Message, tuple(self.asdict().values())
 
 

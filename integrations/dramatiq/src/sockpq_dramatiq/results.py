@@ -26,7 +26,7 @@ class SockpqResults(ResultBackend):
         self, client: Client | None = None, *, ttl: float = TTL_S, prefix: str = "",
         namespace: str = "dramatiq-results", encoder: Encoder | None = None, use_namespace_prefix_keys: bool = False,
     ) -> None:
-        """`client`: by default the broker's, for SockpqBroker(results=). `ttl`: seconds to keep results for that.
+        """`client`: by default the broker's, for SockpqBroker(results=). `ttl`: seconds for which results are kept.
 
         `prefix`: of the name of the queue that holds the results. `namespace`, `encoder` and
         `use_namespace_prefix_keys` are Dramatiq's.
@@ -52,7 +52,7 @@ class SockpqResults(ResultBackend):
         return self._client
 
     def get_result(self, message: Any, *, block: bool = False, timeout: int | None = None) -> Any:
-        """Return the result of a message. `block`: wait for it, `timeout` milliseconds at most (10 seconds).
+        """Return the result of a message. `block`: wait for it, `timeout` milliseconds (10,000) at most.
 
         Raises ResultMissing, ResultTimeout, ResultFailure when the actor has failed.
         """
@@ -90,7 +90,7 @@ class SockpqResults(ResultBackend):
             execute(self.client, part.commands())
 
     def _stored(self, message_key: str, data: bytes, ttl: float) -> Part:
-        """Return the commands that store a result; the end of an item without jobs is the event that it is there."""
+        """Return the commands that store a result; the end of an item without jobs is the event that announces it."""
         key, item = escape_key(message_key), self._item(message_key)
         return Part((
             Command(lambda to: to.put(self._queue, data, key=key, on_duplicate="replace", ttl=ttl)),

@@ -1,4 +1,4 @@
-"""The end of a message as one transaction: its acknowledgement, with all that is sent and stored by it."""
+"""The end of a message as one transaction: its acknowledgement, with everything that it sends and stores."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Part:
 class Step:
     """Collects what goes with the end of one message, between the end of its actor and its acknowledgement.
 
-    Atomic actors collect from their beginning on. A retry of the message itself is no part: it is the way in which the
-    message ends, see `retry`.
+    Atomic actors collect from their beginning on. A retry of the message itself is not a part but the way in which the
+    message ends: see `retry`.
     """
 
     def __init__(self, client: Client, job: Job) -> None:
@@ -73,7 +73,7 @@ class Step:
         current.set(self)
 
     def close(self) -> None:
-        """Collect no longer: the message has ended."""
+        """Stop collecting: the message has ended."""
         self.collects = False
         current.set(None)
 
@@ -111,8 +111,8 @@ class Step:
     def _end(self, ending: Sequence[Command]) -> bool:
         """Execute all that was collected and the end of the message, as a whole or not at all.
 
-        Returns False if the message was not this worker's any more: then nothing happened. Raises ConnectionClosed when
-        it is to be tried again. A part that is refused for good makes the message a dead letter.
+        Returns False if the message no longer belonged to this worker: then nothing happened. Raises ConnectionClosed
+        when it is to be tried again. A part that is refused for good makes the message a dead letter.
         """
         try:
             self._execute(ending)
@@ -156,7 +156,7 @@ class Step:
 
 
 def execute(client: Client, commands: Sequence[Command]) -> None:
-    """Execute these commands in one transaction; one alone needs none. With queues of several clusters: one by one."""
+    """Execute these commands in one transaction, or directly if there is one; with several clusters, one by one."""
     if len(commands) == 1:
         results = [commands[0].add(client)]
     else:
@@ -175,6 +175,6 @@ current: ContextVar[Step | None] = ContextVar("sockpq_dramatiq_step", default=No
 
 
 def collecting() -> Step | None:
-    """Return the step to which what is sent here and now belongs, if any."""
+    """Return the step to which a message sent in this context belongs, if any."""
     step = current.get()
     return step if step is not None and step.collects else None

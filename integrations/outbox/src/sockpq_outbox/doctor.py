@@ -1,4 +1,4 @@
-"""Looks at an outbox and its cluster, and says what is wrong and what to do about it."""
+"""Checks an outbox and its cluster, and says what is wrong and what to do about it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ QUEUES_MAX = 20
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; `bad`: somebody has to do something."""
+    """The result of one check; `bad`: somebody has to do something."""
 
     bad: bool
     text: str
 
 
 def examine(database: Database, client: Client, name: str) -> list[Finding]:
-    """Return what there is to say about the outbox of this name. Raises errors of the database."""
+    """Return the findings about the outbox of this name. Raises errors of the database."""
     with transaction(database) as rows:
         counts = rows.counts()
         queues = rows.queues(QUEUES_MAX)

@@ -39,7 +39,7 @@ class once:     # noqa: N801  (it reads like a function: `with inbox.once(sessio
     """A block, with or without asyncio, whose value says whether the job's work is to be done now.
 
     It marks the job in a transaction of the session, and commits at the end; an exception rolls back what was done
-    since, and leaves the job to the program. After the commit the job is DONE: that is repeated until it is sure. A
+    since, and leaves the job to the program. After the commit the job is DONE: that is repeated until it is certain. A
     task of pqworker's leaves this to its worker, which repeats it as well.
 
     `exact`: the mark is removed when DONE is answered. For that the job is touched before the work begins, which costs
@@ -103,7 +103,7 @@ class once:     # noqa: N801  (it reads like a function: `with inbox.once(sessio
             await self._done()
 
     async def _done(self) -> bool:
-        """Say DONE until it is sure. Returns False if the job was not this worker's any more."""
+        """Send DONE until its outcome is certain. Returns False if the job no longer belonged to this worker."""
         until = time.monotonic() + DONE_S
         while True:
             try:
@@ -131,7 +131,7 @@ class once:     # noqa: N801  (it reads like a function: `with inbox.once(sessio
 
 
 async def mark(database: Database, identity: str) -> bool:
-    """Mark a job in the present transaction; returns False if it has a mark. Waits for one that is not committed."""
+    """Mark a job in the current transaction; returns False if it has a mark. Waits for an uncommitted mark."""
     rows = []
     for statement in MARK[database.dialect]:
         rows = await database.execute(statement, {"job": identity, "created": time.time()})

@@ -24,7 +24,7 @@ class Namespace(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The number of rows that wait, that a batch has and that have failed; `oldest`: since when the first one waits."""
+    """The numbers of rows that wait, are in a batch, or have failed; `oldest`: when the first waiting row was put."""
 
     waiting: int
     claimed: int
@@ -165,7 +165,7 @@ class Rows:
         return int(found[0][0])
 
     def forget_before(self, time_s: float) -> int:
-        """Remove all rows that were written before this time, whatever became of them; returns their number."""
+        """Remove all rows that were written before this time, in whatever state they are; returns their number."""
         found = self._execute("SELECT COUNT(*) FROM sockpq_outbox WHERE created < :before", before=time_s)
         self._execute("DELETE FROM sockpq_outbox WHERE created < :before", before=time_s)
         return int(found[0][0])

@@ -1,4 +1,4 @@
-"""The engine: executes the requests of SQS on a cluster. What is before it reads and verifies them (`door`)."""
+"""The engine: executes the requests of SQS on a cluster. The door reads and verifies them first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Engine:
     """
 
     def __init__(self, client: Client, options: Options | None = None, clock: Callable[[], float] = time.time) -> None:
-        """`client`: the front end's own, for what no sender has a right for. `clock`: the Unix time in seconds.
+        """`client`: the front end's own, for what no sender has the right to do. `clock`: the Unix time in seconds.
 
         It needs the rights `put`, `get` and `queue`, for the registry of queues, for messages that are deleted after
         their visibility timeout, and for tasks that move messages.

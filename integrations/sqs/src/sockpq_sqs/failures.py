@@ -19,7 +19,7 @@ from sockpq_sqs.model.errors import SqsError, denied, invalid, no_queue, throttl
 
 
 def sqs_error(error: SockpqError, user: str | None) -> SqsError:
-    """Return what the sender of a request hears. `user`: the name of the sender, if users are configured."""
+    """Return the error that the sender of a request gets. `user`: the name of the sender, if users are configured."""
     if isinstance(error, ForbiddenError):
         return denied(user)
     if isinstance(error, AuthError):

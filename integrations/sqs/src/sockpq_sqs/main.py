@@ -32,7 +32,7 @@ OTHER_FILES = 64                # descriptors besides those of clients
 
 
 class BadSettings(click.ClickException):
-    """The settings, or the files that they name, are not good: the unit does not start the program again."""
+    """The settings, or the files that they name, are invalid: the unit does not start the program again."""
 
     exit_code = 64              # EX_USAGE of sysexits(3), as of pqworker
 
@@ -119,7 +119,7 @@ class Program:
 
 
 def _settings(config: Path | None, options: dict[str, dict[str, Any]]) -> Settings:
-    """Read the settings, and replace what options of the command line say. Raises SettingsError."""
+    """Read the settings, and override them with options of the command line. Raises SettingsError."""
     file = config if config is not None else (FILE if FILE.exists() else None)
     return load(file, os.environ, {
         section: {key: value for key, value in table.items() if value is not None} for section, table in options.items()

@@ -103,7 +103,7 @@ class Settings(Section, frozen=True):
 def load(path: Path | None, environment: Mapping[str, str], options: Mapping[str, Mapping[str, Any]]) -> Settings:
     """Read the settings from the file at `path`, None for the defaults; raises SettingsError.
 
-    `options`, sections with keys and values, take the place of what the file and the environment say.
+    `options`, sections with keys and values, override the file and the environment.
     """
     document: dict[str, Any] = {}
     try:
@@ -154,13 +154,13 @@ def is_loopback(host: str) -> bool:
 
 
 def check_account(key: str, account: str) -> None:
-    """Refuse what is no account; raises ValueError."""
+    """Refuse a value that is not an account; raises ValueError."""
     if not _ACCOUNT.fullmatch(account):
         raise ValueError(f"{key}: {account!r} must be an account of 12 digits")
 
 
 def _check(settings: Settings) -> None:
-    """Refuse values that are of the right type and make no sense; raises ValueError."""
+    """Refuse values that have the right type but make no sense; raises ValueError."""
     host, _ = address(settings.http.listen)
     if settings.users.file is None and not is_loopback(host) and not settings.http.insecure:
         raise ValueError(

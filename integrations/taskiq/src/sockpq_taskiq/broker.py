@@ -111,7 +111,7 @@ class SockpqBroker(AsyncBroker):
     # working
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
-        """Yield tasks as they come. What was taken and is not asked for goes back to its place at the end."""
+        """Yield tasks as they come. Tasks that were taken but never asked for go back to their places at the end."""
         client = self.client
         taker = client.consumer(self.ttl)
         self._takers.append(taker)

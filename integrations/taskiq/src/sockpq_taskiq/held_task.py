@@ -21,7 +21,7 @@ REASON_MAX = 64
 
 
 class HeldTask:
-    """A running job with its task. It ends once: what comes later changes nothing."""
+    """A running job with its task. It ends once: later calls change nothing."""
 
     def __init__(self, client: Client, job: Job, task_id: str | None) -> None:
         """`task_id`: None if the job holds no message of Taskiq."""
@@ -43,7 +43,7 @@ class HeldTask:
             await self._end(self.job.done)
 
     async def give_back(self) -> None:
-        """Put the job back to its place, as if it had not been taken."""
+        """Put the job back in its place, as if it had not been taken."""
         await self._end(lambda: self.job.later(first=True, yielded=True))
 
     async def postpone(self, delay: float) -> None:

@@ -1,4 +1,4 @@
-"""Middleware: which task runs, and what happens to one that fails."""
+"""Middleware that knows which task runs, and deals with tasks that fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNFINISHED = (*STOPPED, NoResultError)          # no failures of a task
 
 
 class RunningTask(TaskiqMiddleware):
-    """Notes which task runs, for the broker and other middleware. Each SockpqBroker has one, before all others."""
+    """Tracks the running task, for the broker and other middleware. Each SockpqBroker has one, before all others."""
 
     def __init__(self, begun: Callable[[str], HeldTask | None]) -> None:
         """`begun` returns the task with an id that this worker has taken and that begins now."""
@@ -24,12 +24,12 @@ class RunningTask(TaskiqMiddleware):
         self._begun = begun
 
     def pre_execute(self, message: TaskiqMessage) -> TaskiqMessage:
-        """Remember which job the task is, for what it calls about itself; returns the message as it is."""
+        """Remember the task's job, for calls of the task about itself; returns the message as it is."""
         current.set(self._begun(message.task_id))
         return message
 
     async def on_error(self, message: TaskiqMessage, result: TaskiqResult, exception: BaseException) -> None:
-        """Give a task back that was cancelled, as when its worker is stopped: Taskiq would acknowledge it."""
+        """Give back a task that was cancelled, as when its worker is stopped: Taskiq would acknowledge it."""
         held = current.get()
         if held is not None and not held.ended and isinstance(exception, STOPPED):
             await held.give_back()
@@ -42,10 +42,11 @@ class SockpqMiddleware(TaskiqMiddleware):
     def __init__(
         self, *, dead_letters: bool = True, retries: int = 0, backoff: tuple[float, float] = (2.0, 600.0),
     ) -> None:
-        """`retries`: after the first attempt; the label `max_retries` of a task is instead of it.
+        """`retries`: after the first attempt; the label `max_retries` of a task overrides it.
 
-        `backoff`: seconds before the first retry, twice as many before each further one, and at most. `dead_letters`:
-        what fails for good goes to `<queue>_dead` with its traceback; otherwise it is acknowledged, as by Taskiq alone.
+        `backoff`: the seconds before the first retry, which double with each further one, and their maximum.
+        `dead_letters`: what fails for good goes to `<queue>_dead` with its traceback; otherwise it is acknowledged, as
+        by Taskiq alone.
         """
         super().__init__()
         self._dead_letters = dead_letters

@@ -61,7 +61,7 @@ class SockpqResultBackend(AsyncResultBackend):
             await client.close()
 
     async def set_result(self, task_id: str, result: TaskiqResult) -> None:
-        """Store a result, in the place of an earlier one of the same task."""
+        """Store a result, replacing an earlier one of the same task."""
         item = self._item(task_id)
         async with self.client.transaction() as transaction:
             transaction.put(
@@ -109,7 +109,7 @@ class SockpqResultBackend(AsyncResultBackend):
         return await self.get_result(task_id, with_logs)
 
     async def set_progress(self, task_id: str, progress: TaskProgress) -> None:
-        """Store the progress of a task, in the place of what was stored before."""
+        """Store the progress of a task, replacing any stored before."""
         await self.client.put(
             self._progress_queue, self._dumped(progress), key=escape_key(task_id), on_duplicate="replace",
             ttl=self._keep,

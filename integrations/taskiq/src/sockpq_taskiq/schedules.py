@@ -22,8 +22,8 @@ class SockpqScheduleSource(ScheduleSource):
     """Keeps schedules in the cluster.
 
     `schedule_by_time` needs no scheduler: the task is put at once and becomes ready at its time. `schedule_by_cron` and
-    `schedule_by_interval` need one, the program `taskiq scheduler`; of several schedulers each time of a cron is taken
-    from one.
+    `schedule_by_interval` need one, the program `taskiq scheduler`; with several schedulers, each time of a cron is
+    accepted from one.
     """
 
     def __init__(self, broker: SockpqBroker) -> None:
@@ -39,7 +39,7 @@ class SockpqScheduleSource(ScheduleSource):
         return []
 
     async def add_schedule(self, schedule: ScheduledTask) -> None:
-        """Keep a schedule, in the place of an earlier one with this id; one by time is put as a job."""
+        """Keep a schedule, replacing an earlier one with this id; one by time is put as a job."""
         if schedule.time is not None:
             await self._put(schedule)
             return

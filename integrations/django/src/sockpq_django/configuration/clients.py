@@ -1,6 +1,6 @@
-"""The clients of this process: one for all backends with the same servers and user, however many threads have these.
+"""The clients of this process: one for all backends with the same servers and user, however many threads use them.
 
-Django makes an object of a backend for each thread, and a client is made to be shared by threads.
+Django makes an object of a backend for each thread, and a client is meant to be shared by threads.
 """
 
 from __future__ import annotations

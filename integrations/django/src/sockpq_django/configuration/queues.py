@@ -1,4 +1,4 @@
-"""The settings that the queues of a backend need in the cluster; its workers make them."""
+"""The settings that the queues of a backend need in the cluster; its workers apply them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def once(function: Callable[..., Any] | None = None, *, using: str | None = None
         @sockpq_django.once
         def charge(order_id): ..
 
-    When the job is delivered again, because its worker died behind the COMMIT, the mark is found: the function is not
+    When the job is delivered again, because its worker died after the COMMIT, the mark is found: the function is not
     called, and the task has succeeded, with the value None. An exception rolls everything back, mark included. `using`:
     the alias of the database, by default that of OUTBOX, or "default". What the function does outside of this database
     may happen twice. Called directly, as in a test, it is the plain function. Needs "sockpq_django" in INSTALLED_APPS.
@@ -65,7 +65,7 @@ def _marked(function: Callable[..., Any], using: str | None) -> Callable[..., An
 def _is_marked(task: str, alias: str) -> bool:
     """Mark the task in this transaction, or return True if it has a mark. Waits for a transaction that marks it now.
 
-    Whether a row was inserted is asked of the unique index: the row counts of drivers cannot be trusted for this.
+    The unique index decides whether a row was inserted: the row counts of drivers cannot be trusted for this.
     """
     from sockpq_django.models import InboxMark  # models are not to be imported before the apps are loaded
 

@@ -19,7 +19,7 @@ REFUSED = "failed"          # the batch of rows that the cluster has refused for
 
 
 class TaskRow(NamedTuple):
-    """A task in the outbox. `claimed`: the relay puts it now, or has done so. `at`: the Unix time when it is due."""
+    """A task in the outbox. `claimed`: the relay is putting it, or has done so. `at`: the Unix time when it is due."""
 
     seen: SeenJob
     claimed: bool
@@ -50,7 +50,7 @@ def delete_row(alias: str, settings: TaskOptions, task_id: TaskId) -> bool:
 
 
 def lag_of(alias: str) -> float:
-    """Return for how many seconds the first row that waits has been in the outbox of this database; 0 without any."""
+    """Return the age in seconds of the oldest row that waits in the outbox of this database; 0 without any."""
     created = _rows(alias).filter(batch=None).order_by("id").values_list("created", flat=True).first()
     return 0.0 if created is None else max(time.time() - created, 0.0)
 
@@ -89,7 +89,7 @@ def _task_row(row: Any, task_id: TaskId) -> TaskRow:
 
 
 def _rows_of(alias: str, settings: TaskOptions, task_id: TaskId) -> Any:
-    """Return the query for the row of this task; a key has nothing that LIKE or JSON would change."""
+    """Return the query for the row of this task; a key has no character that LIKE or JSON would change."""
     return _rows(alias).filter(
         queue=queue_of(task_id.queue, settings.prefix), options__contains=f'"key":"{task_id.key}"'
     )

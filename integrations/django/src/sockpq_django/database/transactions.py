@@ -1,4 +1,4 @@
-"""Warnings, while DEBUG is on, about tasks that are enqueued in a transaction which they are no part of."""
+"""Warnings, while DEBUG is on, about tasks that are enqueued in a transaction of which they are not part."""
 
 from __future__ import annotations
 

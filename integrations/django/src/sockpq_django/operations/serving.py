@@ -55,7 +55,7 @@ class TaskHandler:
 
 
 def worker_id() -> str:
-    """Return the name of this process for the `worker_ids` of results: its host and its number."""
+    """Return the name of this process for the `worker_ids` of results: its host and its process id."""
     return f"{socket.gethostname()[:HOST_MAX]}-{os.getpid()}"
 
 

@@ -83,12 +83,12 @@ def parsed_body(data: bytes) -> TaskBody:
 
 
 def in_json(value: Any) -> bytes:
-    """Return the value as JSON, with characters of any kind, also halves of surrogate pairs."""
+    """Return the value as JSON, with characters of any kind, including halves of surrogate pairs."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def shortened(text: str) -> str:
-    """Return a traceback, of a long one the beginning and the end."""
+    """Return a traceback, with its middle cut out if it is long."""
     if len(text) <= TRACEBACK_MAX:
         return text
     half = (TRACEBACK_MAX - len(CUT)) // 2

@@ -35,7 +35,7 @@ def new_id(queue: str) -> TaskId:
 
 
 def parsed_id(text: str) -> TaskId | None:
-    """Return the parts of an id; None if it is none of ours."""
+    """Return the parts of an id; None if it is not one of ours."""
     queue, _, key = str(text).rpartition("/")
     return TaskId(queue, key) if queue and KEY.fullmatch(key) and len(queue) <= QUEUE_MAX else None
 
@@ -51,5 +51,5 @@ def dead_queue_of(queue: str, prefix: str) -> str:
 
 
 def results_queue(prefix: str) -> str:
-    """Return the name of the queue that has, by its key, the number of each job that has ended."""
+    """Return the name of the queue that maps the key of each ended job to its number."""
     return prefix + RESULTS

@@ -43,7 +43,7 @@ class SeenJob(NamedTuple):
 
 
 def seen(task_id: TaskId, job: PeekedJob, state: str | None = None, returned: bytes = b"", error: str = "") -> SeenJob:
-    """Return what this job shows; `state`: instead of its own. Raises BadBody."""
+    """Return the job as the server shows it; `state`: replaces its own. Raises BadBody."""
     life = job.life
     return SeenJob(
         task_id, state or job.state, parsed_body(job.data), job.priority, job.attempt, life and life.first,

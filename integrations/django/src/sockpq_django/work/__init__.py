@@ -1,1 +1,1 @@
-"""The work on a task: one attempt, its outcome, and how that outcome is made known to the cluster."""
+"""The work on a task: one attempt, its outcome, and how that outcome is reported to the cluster."""

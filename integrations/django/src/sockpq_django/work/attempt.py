@@ -27,7 +27,7 @@ JITTER = 0.5                # a pause is shorter by up to this share, so that ta
 
 
 class Succeeded(NamedTuple):
-    """The function has returned. `returned`: what is kept of that."""
+    """The function has returned. `returned`: the part of its value that is kept."""
 
     returned: bytes
 
@@ -59,8 +59,8 @@ def attempt(
 ) -> None:
     """Run the task once. `result` is its TaskResult, which this brings up to date.
 
-    `conclude`: called with the outcome, it makes that known and returns whether it counts: it does not when the job
-    belongs to another worker meanwhile. Then the signal task_finished is that worker's. KeyboardInterrupt, the
+    `conclude`: called with the outcome, it reports that to the cluster and returns whether it counts. It does not if
+    the job belongs to another worker by then, which sends the signal task_finished instead. KeyboardInterrupt, the
     cancellation of the job, and what `conclude` raises are raised; a value that is too large is a failure.
     """
     token = CURRENT.set(CurrentTask(str(job.id), options.outbox))

@@ -21,7 +21,7 @@ LINE_MAX = 200              # characters
 
 
 class Ending:
-    """Ends one job, and repeats that until it is sure or the job is another worker's."""
+    """Ends one job, trying again until that is certain or the job belongs to another worker."""
 
     def __init__(self, client: Client, job: Job, settings: TaskOptions) -> None:
         self._client = client
@@ -44,11 +44,11 @@ class Ending:
         self._sure(lambda: self._job.bury(reason_of(reason), error=f"{reason}: {text}"))
 
     def put_back_first(self) -> None:
-        """Put the job back to its place, as if nobody had taken it."""
+        """Put the job back in its place, as if nobody had taken it."""
         self._sure(lambda: self._job.later(first=True, yielded=True))
 
     def _done(self, returned: bytes) -> None:
-        """End the job with what is kept of it, and note in the queue of results how it is found from now on."""
+        """End the job with what is kept of it, and record in the queue of results how it is found from now on."""
         number, settings = self._job.number, self._settings
         if not settings.retention or number is None or self._job.key is None:
             self._job.done()

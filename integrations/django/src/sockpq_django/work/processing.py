@@ -1,4 +1,4 @@
-"""A job that a worker has taken: its task is run, and the job ends by the outcome."""
+"""A job that a worker has taken: its task is run, and the job ends according to the outcome."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Credentials(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """A hash of both, for tables, so that no secret is kept as a key."""
+        """A hash of both for use as a key in tables, so that no secret is one."""
         return hashlib.blake2b(f"{self.user}\n{self.secret}".encode(), digest_size=16).digest()
 
 

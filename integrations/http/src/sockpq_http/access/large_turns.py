@@ -1,4 +1,4 @@
-"""Turns of requests with large bodies: one after the other, and no client keeps the others from theirs."""
+"""Turns of requests with large bodies: one after the other, and no client keeps others from having theirs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _Line = OrderedDict[str, deque[asyncio.Future[None]]]     # by address, the one 
 class LargeTurns:
     """One turn at a time.
 
-    Clients that have shown that they are a user's and strangers have every second turn while both wait, as whether a
-    stranger is a user is found out in the turn, and may take long. On each side addresses take turns.
+    While both wait, clients known to be a user's and strangers have every second turn each: only in its turn is it
+    found out whether a stranger is a user, which may take long. Within each kind, addresses take turns.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class LargeTurns:
             raise
 
     def give_back(self) -> None:
-        """End a turn: the next one has it."""
+        """End a turn, and give the next client its own."""
         self._taken = False
         for side in (self._next, not self._next):
             while (turn := _first(self._lines[side])) is not None:
@@ -55,7 +55,7 @@ class LargeTurns:
 
 
 def _first(line: _Line) -> asyncio.Future[None] | None:
-    """Remove the first turn of the next address, which then is the last one; None if nobody waits."""
+    """Remove and return the first turn of the next address, which moves to the end; None if nobody waits."""
     if not line:
         return None
     address, waiting = line.popitem(last=False)

@@ -12,7 +12,7 @@ STATE = "peer"          # its name in the state of a request
 
 
 class Peer:
-    """One client. `address`: what shares places and turns; `gone` becomes True when it has hung up.
+    """One client. `address`: the unit that shares places and turns; `gone` becomes True when it has hung up.
 
     `known`: a request of it was a user's; until then it is a stranger.
     """
@@ -20,7 +20,7 @@ class Peer:
     def __init__(
         self, address: str = "", recognise: Callable[[], None] | None = None, cut: Callable[[], None] | None = None,
     ) -> None:
-        """`recognise` is called when a request of it was a user's, `cut` to end its connection as memory is short."""
+        """`recognise` is called when a request of it was a user's, `cut` to end its connection when memory is short."""
         self.address = address
         self.cut = cut or _nothing
         self.gone = False
@@ -29,7 +29,7 @@ class Peer:
         self._when_gone: dict[Callable[[], None], None] = {}
 
     def recognise(self) -> None:
-        """Take note that a request of it was a user's."""
+        """Record that one of its requests was a user's."""
         self.known = True
         self._recognise()
 
@@ -41,11 +41,11 @@ class Peer:
             self._when_gone[call] = None
 
     def forget(self, call: Callable[[], None]) -> None:
-        """Do not call this any more."""
+        """Stop calling this when the client hangs up."""
         self._when_gone.pop(call, None)
 
     def leave(self) -> None:
-        """Take note that the client has hung up."""
+        """Record that the client has hung up."""
         self.gone = True
         self._recognise = self.cut = _nothing       # they refer to a connection
         calls, self._when_gone = self._when_gone, {}
@@ -58,13 +58,13 @@ def _nothing() -> None:
 
 
 def peer_of(scope: Scope) -> Peer:
-    """Return the client that has sent a request; one that never leaves where the server does not say."""
+    """Return the client that has sent a request; where the server does not report that, one that never leaves."""
     peer = scope.get("state", {}).get(STATE)
     return peer if isinstance(peer, Peer) else Peer()
 
 
 def share_of(host: str) -> str:
-    """Return what shares places and turns: an address, of IPv6 the /64 network, as one host has 2^64 addresses."""
+    """Return the unit that shares places and turns: an address, or the /64 of IPv6, as one host has 2^64 addresses."""
     with suppress(ValueError):
         address = ip_address(host.partition("%")[0])
         if isinstance(address, IPv6Address):

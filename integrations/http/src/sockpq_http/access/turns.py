@@ -1,4 +1,4 @@
-"""Turns of a user's requests: so many are executed at a time, and addresses whose requests wait have places in turn."""
+"""Turns of a user's requests: a few are executed at a time, and addresses whose requests wait take turns."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Turns:
         return True
 
     def _pass_on(self) -> None:
-        """Give a place that was given back to the next one."""
+        """Pass a place that was given back on to the next request."""
         self._free += 1
         while self._lines:
             address = min(self._lines, key=lambda one: self._taken[one])

@@ -28,8 +28,8 @@ MakeClient = Callable[[Credentials | None], Client]
 
 class UserLimits(NamedTuple):
     """`users_max`: users with a client. `connections_max`: requests of a user that are executed at a time, each of
-    which has a connection. `waiting_max`: further ones that wait for that, `patience_s` at most. `leaving_max`: further
-    ones whose clients have hung up, while they are brought to their end.
+    which has a connection. `waiting_max`: further ones that wait for that, `patience_s` at most. `leaving_max`:
+    further ones whose clients have hung up, until they have ended.
     """
 
     users_max: int = 100
@@ -145,7 +145,7 @@ class Users:
         return account
 
     async def _make_room(self) -> None:
-        """Close the client that was not used for longest. Raises Problem when all of them are in use."""
+        """Close the least recently used client. Raises Problem when all of them are in use."""
         if len(self._accounts) < self._limits.users_max:
             return
         key = next((key for key, account in self._accounts.items() if account.idle), None)

@@ -100,10 +100,7 @@ class Caller:
         return await self._markers.put_once(self.client, *await self._identity(key), queue, arguments)
 
     async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """Await what may take long; None when its client hangs up, or this program stops, before that.
-
-        The work is cancelled then: what a take has received by that time goes back to its place.
-        """
+        """Await a call that may take long; None if its client hangs up, or this program stops, before the end."""
         working = asyncio.ensure_future(work)
         reasons = [asyncio.ensure_future(self._hung_up()), asyncio.ensure_future(self.stopping.wait())]
         try:
@@ -121,7 +118,7 @@ class Caller:
         return await self.request.is_disconnected()
 
     async def _identity(self, key: str) -> tuple[str, str]:
-        """Return what the cluster remembers for this Idempotency-Key, and what tells this request from others."""
+        """Return what the cluster remembers for this Idempotency-Key, and what identifies this request."""
         request = self.request
         word = word_of(key, self._user, request.method, request.url.path)
         return word, fingerprint_of(request.url.query, request.headers, await request.body())
@@ -146,7 +143,7 @@ Calling = Annotated[Caller, Depends(caller_of)]
 
 
 def answer(view: View, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an answer with what is known of a view."""
+    """Return an answer with the known fields of a view."""
     return Response(view.model_dump_json(by_alias=True, exclude_unset=True), status, headers, "application/json")
 
 

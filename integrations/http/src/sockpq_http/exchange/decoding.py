@@ -47,7 +47,7 @@ class DecodingRoute(APIRoute):
     """A route whose body is decoded by the framework, which makes a description of each wrong value."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request; that raises Problem as `decodable` and `refuse_many` do."""
+        """Return the function that answers a request; it raises Problem as `decodable` and `refuse_many` do."""
         answer = super().get_route_handler()
         if self.body_field is None:
             return answer

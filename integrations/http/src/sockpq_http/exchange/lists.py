@@ -1,4 +1,4 @@
-"""Lists of any length: made in pieces between other requests, few at a time, and one at a time of a user's address.
+"""Lists of any length: made in pieces between other requests, few at a time, one at a time for each address of a user.
 
 A list of 100,000 queues takes half a second to become JSON, and tens of megabytes meanwhile.
 """
@@ -23,7 +23,7 @@ PIECE_LINES = 200       # of a list, made before other requests get on: a millis
 
 
 class Lists:
-    """The places of lists. Users take turns, and so do addresses of one: who asks for many keeps nobody waiting."""
+    """The places of lists. Users take turns, and so do the addresses of one user: many requests delay nobody else."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(LISTS_MAX)
@@ -39,7 +39,7 @@ class Lists:
         self, user: str, address: str, name: str, call: Callable[[], Awaitable[list[T]]], view: Callable[[T], View],
         key: Callable[[T], Any] | None = None,
     ) -> Response:
-        """Return the answer with a list under this name: of what `call` brings, as a `view` each, in order of `key`."""
+        """Return the answer with a list under this name: the results of `call`, each as a `view`, sorted by `key`."""
         async with self.place(user, address):
             found: Iterable[T] = await call()
             if key is not None:
@@ -53,7 +53,7 @@ class Lists:
 
 
 async def _in_order(found: Iterable[T], key: Callable[[T], Any]) -> Iterator[T]:
-    """Return the same in order; what is in order already costs little."""
+    """Return the same in order; one that is in order already costs little."""
     rest = iter(found)
     runs: list[list[T]] = []
     while run := sorted(islice(rest, 10 * PIECE_LINES), key=key):

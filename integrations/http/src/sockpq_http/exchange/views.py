@@ -1,4 +1,4 @@
-"""Answers that several families have: jobs, and what became of them."""
+"""Answers that several families share: jobs, and their outcomes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LifeView(View):
 
 
 class JobView(BodyView):
-    """A job; what it does not have is left out."""
+    """A job; properties that it lacks are left out."""
 
     id: Id | None = Field(default=None, description="The id of its hand-out, while it is running.")
     queue: str
@@ -68,7 +68,7 @@ class StoredView(Replayable):
 
 
 class FinishedView(Replayable):
-    """A job that was finished: was it the last unfinished one of its queue, of its item."""
+    """A job that was finished, and whether it was the last unfinished one of its queue or its item."""
 
     queue_done: bool = False
     item_done: bool = False

@@ -1,1 +1,1 @@
-"""Idempotency-Key: a request that is repeated with the same key is executed once, on whichever instance it comes."""
+"""Idempotency-Key: a request that is repeated with the same key is executed once, whichever instance it reaches."""

@@ -30,7 +30,7 @@ def word_of(key: str, user: str, method: str, path: str) -> str:
 
 
 def fingerprint_of(query: str, headers: Mapping[str, str], body: bytes) -> str:
-    """Return what tells a request from another one with the same method and path."""
+    """Return what distinguishes a request from others with the same method and path."""
     kept = sorted(pair for pair in headers.items() if pair[0].startswith(OF_JOBS) or pair[0] == "content-type")
     digest = hashlib.sha256(repr((query, kept)).encode("utf-8", "surrogateescape"))
     digest.update(body)
@@ -38,5 +38,5 @@ def fingerprint_of(query: str, headers: Mapping[str, str], body: bytes) -> str:
 
 
 def other_request() -> Problem:
-    """Return the answer to a request whose key was used for another one."""
+    """Return the answer to a request whose key was used for a different request."""
     return Problem(422, "this Idempotency-Key was used for another request: each needs its own", "key-used")

@@ -97,7 +97,7 @@ class Markers:
         return transaction.results[MARKERS:]
 
     async def _prepare(self, client: Client, queue: str) -> None:
-        """Let nobody be handed a marker who takes from any queue, and let the queue remember many keys."""
+        """Keep markers from clients that take from any queue, and let the queue remember many keys."""
         now = time.monotonic()
         if now < self._prepared_until.get(queue, 0.0):
             return

@@ -1,4 +1,4 @@
-"""The problem that each error of the client library, of validation and of the framework is."""
+"""Converts errors of the client library, of validation and of the framework to problems."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CAMEL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def problem_of(error: sockpq.SockpqError) -> Problem:
-    """Return the problem that an error of the client library is."""
+    """Return the problem for an error of the client library."""
     text = str(error)
     line = _LINE.fullmatch(text)
     code, reason = (int(line[1]), line[2]) if line else (None, None)
@@ -82,7 +82,7 @@ def problem_of_values(errors: Iterable[Mapping[str, Any]]) -> Problem:
 
 
 def problem_of_http(error: HTTPException) -> Problem:
-    """Return the problem that an error of the framework is: no such path, no JSON."""
+    """Return the problem for an error of the framework, such as an unknown path or a body that is not JSON."""
     return Problem(error.status_code, str(error.detail), headers=error.headers)
 
 

@@ -1,4 +1,4 @@
-"""Judges the answer to a request: its job is done, given up or sent again later, and the receiver may have a rest."""
+"""Judges the answer to a request: its job is done, given up or sent again later, and the receiver may get a rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A request without an answer. `reason`: a word; `text`: for the people who look after it."""
+    """A request without an answer. `reason`: a word; `text`: for operators."""
 
     reason: str
     text: str
@@ -57,7 +57,7 @@ class Policy(NamedTuple):
 
 
 def judge(answer: Answer | Failure, policy: Policy, now_s: Callable[[], float]) -> Verdict:
-    """Return what an answer means; `now_s` returns the Unix time, for a Retry-After that is a date."""
+    """Return the verdict on an answer; `now_s` returns the Unix time, for a Retry-After that is a date."""
     if isinstance(answer, Failure):
         return Verdict("later", answer.reason, answer.text, failed=True)
     status, reason = answer.status, f"http_{answer.status}"

@@ -10,7 +10,7 @@ LATER = 0.1                 # a rest that the receiver asked for is longer by up
 
 
 class Circuit:
-    """Closed (all requests go), open (none), or on trial (one) once a rest has ended. Times are of one clock, in s."""
+    """Closed (all requests go), open (none), or on trial (one) once a rest has ended. Times: seconds of one clock."""
 
     def __init__(self, failures_max: int, rest_max_s: float, share: Callable[[], float]) -> None:
         """`failures_max`: failures in a row that open it; `share`: a random number from 0 to 1."""
@@ -28,7 +28,7 @@ class Circuit:
         return max(self._until - now, 0.0)
 
     def succeeded(self, begun: float) -> bool:
-        """Record that a request that was begun then has succeeded. Returns whether that ends a trial."""
+        """Record that a request begun at that time has succeeded. Returns whether that ends a trial."""
         if begun < self._opened:        # a request from before the rest shows nothing about now
             return False
         ended, self.on_trial = self.on_trial, False
@@ -36,7 +36,7 @@ class Circuit:
         return ended
 
     def failed(self, now: float, begun: float) -> float | None:
-        """Record a failure of a request that was begun then; returns the length of the rest if it opens the circuit."""
+        """Record a failure of a request begun at that time; returns the length of the rest if it opens the circuit."""
         if begun < self._opened:
             return None
         self._failures += 1

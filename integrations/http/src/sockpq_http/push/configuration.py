@@ -32,7 +32,7 @@ class ConfigError(Exception):
 
 
 class ClusterSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """[cluster]: the servers, and who the program is to them. Without `servers`: as for pqctl."""
+    """[cluster]: the servers, and the user that this program is to them. Without `servers`: as for pqctl."""
 
     servers: str | None = None
     ca_file: str | None = None              # speak TLS; the CA of the servers' certificates
@@ -41,7 +41,7 @@ class ClusterSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PushSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """[push]: what holds for all targets."""
+    """[push]: settings for all targets."""
 
     listen: str | None = None               # "host:port" of /metrics, /healthz and /readyz
     ttl_s: Annotated[float, Meta(ge=5, le=3600)] = 30.0     # after this long without a sign of life jobs go back

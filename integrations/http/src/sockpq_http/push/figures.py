@@ -32,7 +32,7 @@ class TargetFigures:
         self.taking = False         # the last request for jobs was executed
 
     def count(self, outcome: str, reason: str) -> None:
-        """Count the end of a job. Reasons other than statuses and those of this program are one."""
+        """Count the end of a job. Reasons other than HTTP statuses and this program's own are counted as one."""
         known = reason in REASONS or (reason.startswith("http_") and len(reason) == 8)
         self.jobs[outcome, reason if known else "other"] += 1
 

@@ -1,6 +1,6 @@
 """Keeps requests away from addresses that are not public: this host, private networks, metadata services.
 
-A URL, or what DNS answers for its host, may be made by somebody who wants this program to reach what they cannot
+A URL, or the answer of DNS for its host, may come from somebody who wants this program to reach what they cannot
 (server-side request forgery). So the address is judged, not the name: a name is resolved once for a connection, what
 must not be reached is left out, and the connection is made to one of the addresses that were judged. TLS and the header
 `Host` still use the name. A second check stands where the socket is made, so no path of the HTTP library avoids it.

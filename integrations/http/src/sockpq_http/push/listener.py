@@ -30,7 +30,7 @@ class Listener:
         self.place = self._server.sockets[0].getsockname()[:2]
 
     def close(self) -> None:
-        """Stop listening; connections that are open go on until they are answered."""
+        """Stop listening; connections that are open last until they are answered."""
         if self._server:
             self._server.close()
 

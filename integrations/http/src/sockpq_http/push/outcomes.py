@@ -24,7 +24,7 @@ def own_delay_s(attempt: int) -> float:
 
 
 class Outcomes:
-    """Sends the outcomes of jobs. A job stays bound to the session of its consumer until its own is executed."""
+    """Sends the outcomes of jobs. A job stays bound to the session of its consumer until its outcome is executed."""
 
     def __init__(self, client: Client) -> None:
         self.lost = 0                               # jobs that others had by then: their session had ended

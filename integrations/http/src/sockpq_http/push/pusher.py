@@ -49,7 +49,7 @@ class Pusher:
             runner.stop()
 
     async def run(self) -> None:
-        """Deliver until stop(). Raises what no further attempt can mend, such as ForeignCluster."""
+        """Deliver until stop(). Raises errors that no further attempt can cure, such as ForeignCluster."""
         looking = asyncio.create_task(self._look())
         tasks = [asyncio.create_task(runner.run()) for runner in self._runners]
         stopped = asyncio.create_task(self._stopped.wait())
@@ -88,7 +88,7 @@ class Pusher:
         return text_of((runner.figures for runner in self._runners), self._outcomes.lost, self._outcomes.unreported)
 
     async def _look(self) -> None:
-        """Report at the start whether the cluster answers, and make the targets ready that wait for a first job."""
+        """Report at the start whether the cluster answers, and make targets ready that wait for a first job."""
         with suppress(Unavailable):
             found = await self._client.cluster_id(timeout=LOOK_S)
             LOG.info("cluster %s answers", found.id)

@@ -1,4 +1,4 @@
-"""The settings of queues that decide what is sent back with a job that failed; looked at when one does."""
+"""The settings of queues that decide what a failed job is sent back with; read when one fails."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class QueueFacts:
     async def look(self, queue: str, now: float) -> None:
         """Read the settings of a queue, unless that was done a short time ago; `now` is of one clock, in seconds.
 
-        What cannot be read stays as it was known.
+        What cannot be read keeps its last known value.
         """
         if now < self._due.get(queue, now):
             return

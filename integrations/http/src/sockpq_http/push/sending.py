@@ -104,7 +104,7 @@ def _answer(response: ClientResponse, body: bytes, whole: bool) -> Answer:
 
 
 async def _read_rest(response: ClientResponse) -> Answer:
-    """Read the body of an answer that is decided by its status: as the text of an error, or so that it is read."""
+    """Read the rest of an answer that is decided by its status: for the text of an error, or to free the connection."""
     try:
         async with asyncio.timeout(REST_S):
             body, whole = await _read_body(response, REST_BYTES_MAX)
@@ -126,7 +126,7 @@ async def _read_body(response: ClientResponse, bytes_max: int) -> tuple[bytes, b
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the kind of an error of a request: a word, and a text without the address, which may have a secret."""
+    """Return the kind of an error of a request: a word, and a text without the address, which may contain a secret."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, RefusedAddress):

@@ -42,7 +42,7 @@ class Secrets:
         self._seen, self._keys = self._read()
 
     def keys(self) -> tuple[bytes, ...]:
-        """Return the keys now. A file that cannot be used any more leaves the former ones, with a warning."""
+        """Return the keys now. A file that has become unusable leaves the former ones in use, with a warning."""
         now = self._clock()
         if now - self._looked >= LOOK_S:
             self._looked = now

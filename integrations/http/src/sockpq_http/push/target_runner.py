@@ -137,7 +137,7 @@ class TargetRunner:
         return 0
 
     async def _pause(self, seconds: float) -> None:
-        """Wait for so long, or until something changes."""
+        """Wait for this long, or until something changes."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -187,7 +187,7 @@ class TargetRunner:
             await self._outcomes.end(job, verdict, has_backoff=self._facts.has_backoff(job.queue))
 
     async def _attempt(self, job: Job) -> Verdict | None:
-        """Return what the attempt to deliver a job has come to; None if the job had gone back before."""
+        """Return the outcome of an attempt to deliver a job; None if the job had gone back before."""
         if self._stopping or self._circuit.left_s(time.monotonic()) > 0:    # it was taken before that
             return Verdict("unsent", "stopped" if self._stopping else "resting")
         if job.meta is not None and job.meta.expires_at is not None and not await self._keep(job):
@@ -222,7 +222,7 @@ class TargetRunner:
         return verdict
 
     async def _keep(self, job: Job) -> bool:
-        """Lift the lease that a job has from its queue or its PUT: the session brings it back in any case.
+        """Remove the lease that a job has from its queue or its PUT: the session puts it back in any case.
 
         Returns whether it is still ours.
         """
@@ -248,7 +248,7 @@ class TargetRunner:
         return verdict
 
     def _note(self, job: Job, verdict: Verdict, answer: Answer | Failure, begun: float) -> None:
-        """Let the circuit and the log know."""
+        """Report the outcome to the circuit and the log."""
         now = time.monotonic()
         if verdict.rest_s:
             if not self._facts.holds_groups(job.queue):

@@ -1,4 +1,4 @@
-"""Events as a stream of server-sent events, which goes on where it was cut."""
+"""Events as a stream of server-sent events, which continues where it was interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching for jobs by what they are."""
+"""Searching for jobs by their properties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ State = Literal["ready", "delayed", "running", "dead", "buried", "done", "cancel
 
 
 class Search(Model):
-    """The properties that found jobs have, all of them."""
+    """The properties that a job must have, all of them, to be found."""
 
     queue: list[Annotated[str, Field(pattern=NAME)]] = Field(
         default=[], max_length=1000, description="None: all queues."

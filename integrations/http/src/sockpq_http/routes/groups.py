@@ -18,7 +18,7 @@ from sockpq_http.values.times import Span
 
 
 class GroupSettings(Model):
-    """Settings of a group; one that is not given stays as it is, 0 takes a limit or a rate away."""
+    """Settings of a group; one that is not given stays as it is, 0 removes a limit or a rate."""
 
     limit: int | None = Field(default=None, ge=0, description="How many of its jobs may run at a time.")
     rate: int | None = Field(default=None, ge=0, description="Hand-outs in `per` seconds.")

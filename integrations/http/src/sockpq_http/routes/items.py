@@ -35,7 +35,7 @@ class NewHold(Hold):
 
 
 class Cancel(Model):
-    """Why an item is cancelled."""
+    """The reason for cancelling an item."""
 
     reason: str | None = Field(default=None, pattern=WORD)
 
@@ -78,7 +78,7 @@ class HeldView(Replayable):
 
 
 class ReleasedView(Replayable):
-    """The end of a hold: has it ended the item."""
+    """The end of a hold, and whether it has ended the item."""
 
     item_done: bool = False
 

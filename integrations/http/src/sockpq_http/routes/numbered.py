@@ -1,4 +1,4 @@
-"""Jobs by their number, in every state and queue, also after their end."""
+"""Jobs by their number, in every state and queue, even after their end."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class StatView(View):
 
 
 class ErrorView(View):
-    """The text of the last error of a job; left out: it has none."""
+    """The text of the last error of a job; left out if it has none."""
 
     error: str | None = None
 
@@ -69,7 +69,7 @@ class JobResultView(BodyView):
 
 
 async def get(caller: Calling, number: JobNumber) -> Response:
-    """Look at a job, also at one that has ended, while its queue keeps it."""
+    """Look at a job, even one that has ended, as long as its queue keeps it."""
     job = await caller.read(caller.client.ended(await caller.id(number), headers=True, life=True))
     if job is None:
         raise job_not_found()
@@ -86,12 +86,12 @@ async def delete(
     untaken: Annotated[bool, Query(description="Leave a running job alone: 409.")] = False,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Remove a job in any state, the running one of a worker too."""
+    """Remove a job in any state, even one that a worker is running."""
     return finished_answer(await caller.execute(key, "delete", Number(await caller.id(number)), untaken=untaken))
 
 
 async def wait(caller: Calling, number: JobNumber, wait: Wait = WAIT_S) -> Response:
-    """Wait until a job has ended or was given up; the state is `unfinished` if it has not in that time."""
+    """Wait until a job has ended or was given up; the state is `unfinished` if it has not ended in that time."""
     return await await_end(caller, Number(await caller.id(number)), wait)
 
 
@@ -108,7 +108,7 @@ async def stat(caller: Calling, number: JobNumber) -> Response:
 
 
 async def result(caller: Calling, number: JobNumber) -> Response:
-    """Return the result of a job that has ended, while its queue keeps it."""
+    """Return the result of a job that has ended, as long as its queue keeps it."""
     data = await caller.read(caller.client.job_result(await caller.id(number)))
     return answer(JobResultView(**bodies.shown(data, None)))
 
@@ -140,6 +140,6 @@ async def await_end(caller: Caller, job: Number | Key, wait_s: float) -> Respons
 
 
 async def error_of(caller: Caller, job: Number | Key) -> Response:
-    """Return the answer to the question for the error of a job. Raises JobNotFound."""
+    """Return the answer to a request for the error of a job. Raises JobNotFound."""
     text = await caller.client.job_error(job)
     return answer(ErrorView(**given(error=text)))

@@ -116,7 +116,7 @@ async def delete(caller: Calling, pulse: Pulse) -> Response:
 
 
 async def set_payload(caller: Calling, pulse: Pulse, payload: Payload) -> Response:
-    """Set what each turn has from now on."""
+    """Set the data of each turn from now on."""
     await caller.client.pulse_set(pulse, payload.data() or b"", deny=payload.deny)
     return changed_answer()
 

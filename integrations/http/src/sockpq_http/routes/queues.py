@@ -28,7 +28,7 @@ State = Literal["ready", "delayed", "running", "dead", "buried", "ended"]
 
 
 class QueueSettings(Model):
-    """Settings of a queue; one that is not given stays as it is, 0 takes a limit away."""
+    """Settings of a queue; one that is not given stays as it is, 0 removes a limit."""
 
     expire: Span | None = Field(default=None, description="The lease of takes that name none.")
     then: Then | None = Field(default=None, description="What happens at its end.")
@@ -83,7 +83,7 @@ class NewQueue(QueueSettings):
 
 
 class Pause(Model):
-    """The direction that a pause holds up."""
+    """The direction in which a pause stops jobs."""
 
     direction: Literal["in", "out", "all"] = Field(default="all", description="Puts, takes, or both.")
     seconds: Span | None = Field(default=None, description="With `out`: for this long.")
@@ -105,7 +105,7 @@ class MoveQueue(Model):
 
 
 class Kick(Model):
-    """The number of jobs that come back."""
+    """The number of jobs to bring back."""
 
     count: int = Field(default=1, ge=1, le=2**31 - 1)
     here: bool = Field(default=False, description="The queue's own buried jobs, or if it has none its delayed ones.")
@@ -240,7 +240,7 @@ async def jobs(
     caller: Calling, queue: Queue, state: State = "ready",
     count: Annotated[int, Query(ge=1, le=SEEN_JOBS_MAX)] = 10,
 ) -> Response:
-    """Look at the first jobs of a queue in this state, with their places; of ended ones at the last."""
+    """Look at the first jobs of a queue in this state, with their places; of ended ones, the last."""
     if state == "ended":
         found = await caller.read(caller.client.ended_jobs(queue, count, headers=True))
     else:

@@ -1,4 +1,4 @@
-"""Running jobs, by the id of their hand-out: finished, put back, prolonged, given up, moved, changed, looked at."""
+"""Running jobs, by the id of their hand-out: finished, put back, renewed, given up, moved, changed, looked at."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Move(Body):
 
 
 class Change(Body):
-    """The properties of a job that change; all else stays."""
+    """The properties of a job to change; all others stay."""
 
     priority: int | None = PRIORITY
     delay: Span | None = None
@@ -125,7 +125,7 @@ class AllFinishedView(View):
 
 
 class AllRunningView(View):
-    """For each job, whether it was still running."""
+    """The outcome for each job: whether it was still running."""
 
     running: list[bool]
 
@@ -224,17 +224,17 @@ def job_not_found() -> Problem:
 
 
 def finished_answer(finished: object) -> Response:
-    """Return the answer to what finishes a job."""
+    """Return the answer to a request that finishes a job."""
     return _finished(finished)
 
 
 def changed_answer(result: object = None) -> Response:
-    """Return the answer to what has no result."""
+    """Return the answer to a request that has no result."""
     return _changed(result)
 
 
 def counted_answer(count: Any) -> Response:
-    """Return the answer to what counts jobs."""
+    """Return the answer to a request that counts jobs."""
     return replay(CountView) if count is BEFORE else answer(CountView(count=count))
 
 

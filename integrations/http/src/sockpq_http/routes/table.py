@@ -30,7 +30,7 @@ from sockpq_http.routes import (
 class Route(NamedTuple):
     """One request: its method and path, the function that answers it, the model of its answer, and its commands.
 
-    `keyed`: it takes an Idempotency-Key. `extra`: what OpenAPI should say besides.
+    `keyed`: it takes an Idempotency-Key. `extra`: added to its OpenAPI description.
     """
 
     method: str

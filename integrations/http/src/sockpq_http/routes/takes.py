@@ -42,7 +42,7 @@ class Take(Lease):
 
 
 class TakeOfSeveral(Take):
-    """The same, from several queues or from any."""
+    """The number of jobs to take from several queues, or from any, and the wait for the first."""
 
     queues: list[str] | None = Field(default=None, min_length=1, max_length=1000, description="None: any queue.")
     by: Policy | None = Field(default=None, description="How the queue is chosen.")

@@ -1,4 +1,4 @@
-"""The bytes that an instance holds for its clients: bodies that have come, and answers that are not read yet."""
+"""The bytes that an instance holds for its clients: bodies received, and answers not read yet."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ANSWERS_DIVISOR = 4     # a quarter of the memory is for answers alone
 
 
 class Body:
-    """A body that comes. `held`: bytes of it in the account; `known`: its connection is a user's; `refused`: it has
-    lost its room to others.
+    """A body that is arriving. `held`: bytes of it in the account; `known`: its connection is a user's; `refused`: it
+    has lost its room to others.
     """
 
     def __init__(self, *, known: bool) -> None:
@@ -33,9 +33,9 @@ class Account:
     """All bodies and unread answers together, of which there should be `bytes_max`.
 
     A quarter of it is for answers alone. Where there is no room, strangers' bodies that still arrive are refused, the
-    largest first, as nobody knows whose they are. Then a further body is refused itself. A further answer is there
-    already, so for its room the client is cut off that has read nothing for longest. That happens only while answers
-    have more than their quarter, so bodies cut off nobody.
+    largest first, as nobody knows whose they are. Then a further body is refused itself. A further answer exists
+    already, so it gets room by cutting off the client that has read nothing for longest. That happens only while
+    answers have more than their quarter, so bodies never cut off a client.
     """
 
     def __init__(self, bytes_max: int, metrics: Metrics) -> None:
@@ -81,7 +81,7 @@ class Account:
 
     @contextmanager
     def answer(self, size: int, cut: Callable[[], None]) -> Iterator[Unread]:
-        """Hold an answer until the end of the block; `sent` says what is gone of it, `cut` ends its connection."""
+        """Hold an answer until the end of the block; `sent` reports the bytes sent of it, `cut` ends its connection."""
         unread = Unread(size, cut)
         self._unread[unread] = None
         self._add_to_answers(size)
@@ -113,7 +113,7 @@ class Account:
         return self._bodies + self._answers > self._bytes_max
 
     def _refuse_largest(self, but: Body | None = None) -> bool:
-        """Refuse the largest body of a stranger, for others; returns False if none has any byte."""
+        """Refuse the largest body of a stranger, for others; returns False if no such body has any bytes."""
         largest = max((body for body in self._strangers if body is not but), key=_held, default=None)
         if largest is None or not largest.held:
             return False

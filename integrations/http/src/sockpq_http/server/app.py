@@ -82,7 +82,7 @@ class Service:
 
 
 def application(service: Service | None = None) -> FastAPI:
-    """Return the application; without a service only its OpenAPI document is good for something."""
+    """Return the application; without a service only its OpenAPI document is usable."""
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
@@ -113,7 +113,7 @@ def application(service: Service | None = None) -> FastAPI:
 
 
 async def _look(readiness: Readiness) -> None:
-    """Log whether the cluster answers, as somebody who has mistyped its address would wait for nothing."""
+    """Log whether the cluster answers: an operator who mistyped its address would wait without knowing why."""
     why = await readiness.why_not()
     if why is None:
         log.info("the cluster answers")
@@ -132,7 +132,7 @@ def _add(app: FastAPI, family: str, route: Route) -> None:
 
 
 def operation_id(route: Route) -> str:
-    """Return the name of a request, which generated clients make methods of."""
+    """Return the name of a request, from which generated clients make the names of methods."""
     return f"{route.run.__module__.rpartition('.')[2]}_{route.run.__name__.strip('_')}"
 
 

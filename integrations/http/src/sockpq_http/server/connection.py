@@ -23,7 +23,7 @@ from sockpq_http.server.settings import ConnectionLimits
 class GuardedConnection(H11Protocol):
     """A connection that is cut when its client is too slow, or others need its place.
 
-    `address`: what shares places, None for this machine.
+    `address`: the unit that shares places, None for this machine.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GuardedConnection(H11Protocol):
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give its place back, and end what is done for its client."""
+        """Give its place back, and end the work for its client."""
         super().connection_lost(exc)
         self._places.leave(self)
         self.peer.leave()
@@ -75,14 +75,14 @@ class GuardedConnection(H11Protocol):
         self._places.recognise(self)
 
     def data_received(self, data: bytes) -> None:
-        """Handle bytes; a request that has begun must be whole in time."""
+        """Handle bytes; a request that has begun must be complete in time."""
         if self._reading is None and self.conn.their_state is h11.IDLE:
             self._await_head()
         super().data_received(data)
         self._note_state()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no request, in the form of all problems, and end the connection."""
+        """Answer input that is not a request, in the form of all problems, and end the connection."""
         self._metrics.cut.labels("malformed").inc()
         with suppress(h11.LocalProtocolError):          # an answer is on its way already
             body = Problem(400, msg, "no-request").answer().body
@@ -95,19 +95,19 @@ class GuardedConnection(H11Protocol):
         self.transport.close()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request; what is left of the answer must be read in time."""
+        """Continue with the next request; what is left of the answer must be read in time."""
         super().on_response_complete()
         self._note_state()
         if self.transport.get_write_buffer_size():
             self._await_reader()
 
     def pause_writing(self) -> None:
-        """Stop sending, as the client does not read; that may not last."""
+        """Stop sending, as the client does not read; it must read again in time."""
         super().pause_writing()
         self._await_reader()
 
     def resume_writing(self) -> None:
-        """Go on sending, as the client reads again; the time limit for that ends."""
+        """Resume sending, as the client reads again; the time limit for that ends."""
         super().resume_writing()
         if self._writing is not None:
             self._writing.cancel()

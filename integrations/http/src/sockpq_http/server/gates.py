@@ -26,7 +26,7 @@ CLOSE = {"connection": "close"}         # what is left of a body that is refused
 
 
 class HostGate:
-    """Answers no request for a host that this is not: a web page could have made it so in a browser."""
+    """Refuses requests for another host than this one: a web page could make a browser send them."""
 
     def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
         self._app = app
@@ -73,10 +73,10 @@ class BodyGate:
             self._account.release(body)
 
     async def _in_turn(self, scope: Scope, data: bytearray, receive: Receive, send: Send) -> None:
-        """Pass a request with a large body on in its turn, which it has already: to read one takes long, and holds up
-        all others.
+        """Pass on a request with a large body, whose turn has come: reading one takes long, and holds up all others.
 
-        The next one begins after as long a rest, in which the others get on; and after TURN_S in any case.
+        The next turn begins after a rest of the same length, in which the others continue; and after TURN_S in any
+        case.
         """
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -214,7 +214,8 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def _again(body: bytearray, receive: Receive) -> Receive:
-    """Return what gives the body once, and then what comes from the client. The body is empty then: none is kept twice.
+    """Return a `receive` that gives the body once, then what the client sends. `body` is emptied, so that no copy
+    stays.
     """
     given = False
 
@@ -236,6 +237,6 @@ def _busy() -> Problem:
 
 
 def _reschedule(limit: asyncio.Timeout, when: float | None) -> None:
-    """Let a timeout expire at this time of the loop, None: never; unless it does just now."""
+    """Let a timeout expire at this time of the loop (None: never), unless it is expiring just now."""
     if not limit.expired():
         limit.reschedule(when)

@@ -51,7 +51,7 @@ class Listener:
     ) -> None:
         """`make` returns the connection of a socket that was accepted from a client at this address.
 
-        `handshake_timeout_s`: for which a handshake of TLS may take.
+        `handshake_timeout_s`: the time that a handshake of TLS may take.
         """
         self.sockets = sockets
         self._places = places
@@ -79,7 +79,7 @@ class Listener:
                 connection.make_room()
 
     async def wait_closed(self) -> None:
-        """Wait until nothing more begins."""
+        """Wait until no more connections begin."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -134,7 +134,7 @@ def _set_up(accepted: socket.socket) -> None:
 
 
 def _drop(accepted: socket.socket) -> None:
-    """Close a connection that has no place, without anything that the kernel would keep of it."""
+    """Close a connection that has no place, so that the kernel keeps nothing of it."""
     with suppress(OSError):
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
     accepted.close()

@@ -14,7 +14,7 @@ METHODS = frozenset({"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS"}
 
 
 class Metrics:
-    """The figures of one instance. No label has a name of the cluster's: there may be any number of these."""
+    """The figures of one instance. No label has a name from the cluster: there may be any number of those."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -64,7 +64,7 @@ class Counting:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and note how it ends."""
+        """Pass a request on, and record how it ends."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -93,7 +93,7 @@ def _add_problems(operation: dict[str, Any]) -> None:
 
 
 def _refine(operation: dict[str, Any]) -> None:
-    """Write parameters, bodies and streams as generators of clients understand them."""
+    """Write parameters, bodies and streams in the way that client generators understand."""
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"] = _without_null(parameter["schema"])
         if schema.get("type") == "string" and isinstance(schema.get("default"), float):

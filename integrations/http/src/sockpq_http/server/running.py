@@ -26,7 +26,7 @@ CANNOT_BEGIN = 3        # the status of a program that cannot begin, as uvicorn 
 
 
 class CannotListen(Exception):
-    """There is no listening at this address; the text says why."""
+    """This address cannot be used for listening; the text says why."""
 
     def __init__(self, host: str, port: int, error: OSError) -> None:
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
@@ -73,7 +73,7 @@ class Instance(uvicorn.Server):
         log.info("listening on %s:%d", self.config.host, self.port)
 
     async def on_tick(self, counter: int) -> bool:
-        """Look whether the certificate has changed, once in a second."""
+        """Check once a second whether the certificate has changed."""
         if self._certificate is not None and counter % TICKS_PER_S == 0:
             self._certificate.refresh()
         return await super().on_tick(counter)

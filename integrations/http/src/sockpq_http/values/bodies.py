@@ -20,7 +20,7 @@ WAYS = ("json", "text", "base64")
 
 
 class Body(Model):
-    """The body of a job, in one of three ways; none of them is an empty body."""
+    """The body of a job, in one of three ways; without any of them it is empty."""
 
     json_: Any = Field(default=None, alias="json", description="Any JSON value: it is kept as JSON.")
     text: str | None = Field(default=None, description="Text: it is kept as UTF-8.")
@@ -101,7 +101,7 @@ def shown(data: bytes, headers: Mapping[str, str] | None) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """Return a value as JSON; what was read may still be none, as the number 1e999."""
+    """Return a value as JSON; what was read may still not be JSON, like the number 1e999."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError):

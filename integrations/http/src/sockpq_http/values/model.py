@@ -1,4 +1,4 @@
-"""The bases of all models: of what requests have, and of what answers have."""
+"""The base classes of all models, for requests and for answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Model(BaseModel):
-    """The body of a request: a field that it does not have is refused, as it would be ignored otherwise."""
+    """The body of a request: an unknown field is refused, instead of being ignored."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -20,8 +20,8 @@ class View(BaseModel):
 class Replayable(View):
     """The answer to a request that may have an Idempotency-Key.
 
-    `replayed`: a request with this key was executed before, and this one changed nothing; what the first one was
-    answered is not known any more.
+    `replayed`: a request with this key was executed before, and this one changed nothing; the answer to the first one
+    is no longer known.
     """
 
     replayed: bool = False

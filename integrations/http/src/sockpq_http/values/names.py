@@ -1,6 +1,6 @@
 """Parameters of paths that name things.
 
-A name with a slash has none here, as a slash divides a path: bodies may have it.
+A name with a slash can be given in a body only, as a slash divides a path.
 """
 
 from __future__ import annotations

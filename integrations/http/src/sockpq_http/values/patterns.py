@@ -1,4 +1,4 @@
-"""Patterns of texts in requests, and the words in which a text that has another form is refused."""
+"""Patterns of texts in requests, and the messages that refuse texts of another form."""
 
 from __future__ import annotations
 

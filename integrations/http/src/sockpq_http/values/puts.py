@@ -16,7 +16,7 @@ When = Literal["done", "end", "failed"]
 
 
 class Dedup(Model):
-    """At most one job with this key is put in so many seconds, whatever becomes of it."""
+    """At most one job with this key is put in this many seconds, whatever its outcome."""
 
     key: str = Field(min_length=1, max_length=128)
     seconds: Span

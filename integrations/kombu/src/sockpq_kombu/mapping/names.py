@@ -10,7 +10,7 @@ EMPTY = ":"             # the routing key without a character
 
 
 def name_of(prefix: str, text: str) -> str:
-    """Return the name of a queue, topic or channel; the prefix stands before it as it is."""
+    """Return the name of a queue, topic or channel; the unchanged prefix comes before it."""
     return escape_name(text, prefix)
 
 

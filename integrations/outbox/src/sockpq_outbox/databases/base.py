@@ -20,7 +20,7 @@ class Database(Protocol):
     blocking: bool
 
     async def execute(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
-        """Execute a statement in the present transaction and return its rows, if it has any."""
+        """Execute a statement in the current transaction and return its rows, if it has any."""
         ...
 
     async def begin(self) -> None:
@@ -48,11 +48,11 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def rolled_back(database: Database) -> None:
-    """Roll back after an error, which is the one to see: a connection that is lost is rolled back by its server."""
+    """Roll back, and let the caller see the error: a connection that is lost is rolled back by its server."""
     with suppress(Exception):
         await database.rollback()
 
 
 async def settled(value: Any) -> Any:
-    """Return the value, awaited if it must be."""
+    """Return the value, awaited if it is awaitable."""
     return await value if inspect.isawaitable(value) else value

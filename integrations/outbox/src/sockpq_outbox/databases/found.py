@@ -1,4 +1,4 @@
-"""Finds out of which library a session is, without importing any that the program does not use."""
+"""Finds the library of a session, without importing any that the program does not use."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class _PostgresListener:
 
 
 class MariaSource:
-    """MariaDB, by PyMySQL; in the URL's query are further arguments of its connect()."""
+    """MariaDB, by PyMySQL; the URL's query has further arguments of its connect()."""
 
     def __init__(self, url: SplitResult) -> None:
         self._given: dict[str, Any] = {

@@ -163,8 +163,8 @@ def retry_failed(database: str, queue: str | None) -> None:
 def forget_before(database: str, moment: str, yes: bool) -> None:
     """Remove rows written before TIME (2026-11-30T12:00:00+00:00, or Unix time) without putting them.
 
-    For a database that was restored from a backup: what it had put since then is in its table again. End the relay
-    before.
+    For a database that was restored from a backup: what it had put since then is in its table again. Stop the relay
+    first.
     """
     with _errors(), _opened(database) as opened:
         time_s = _moment(moment)
@@ -182,7 +182,7 @@ def forget_before(database: str, moment: str, yes: bool) -> None:
 def doctor(
     database: str, servers: str | None, ca: str | None, user: str | None, secret_file: str | None, name: str,
 ) -> None:
-    """Say what is wrong and what to do about it; the exit code is 1 if something is."""
+    """Report what is wrong and what to do about it; the exit code is 1 if anything is."""
     with _errors(), _opened(database) as opened, Client(
         servers, tls=ca, user=user, secret_file=secret_file, timeout=ASK_S,
     ) as client:

@@ -79,7 +79,7 @@ class Lane:
         """Move one batch; returns whether there may be more at once.
 
         `wait`: how long to wait for the ledger, if another relay has it. Raises errors of the database and of the
-        client, after which nothing is known: drop() it then.
+        client, after which its state is unknown: drop() it then.
         """
         try:
             if self._ledger is None:
@@ -174,7 +174,7 @@ class Lane:
         return None
 
     def _leave_out(self, database: Database, refusal: Refusal) -> None:
-        """Take refused rows out of the batch before it is put: what has its name is removed afterwards."""
+        """Take refused rows out of the batch before it is put: rows with its name are removed afterwards."""
         ids = [row.id for row in refusal.rows]
         with transaction(database) as rows:
             rows.hold(self.queue, self._holder)

@@ -53,7 +53,7 @@ class Ledger:
     def put(self, batch: str, rows: list[Row]) -> None:
         """Put the jobs of a batch. Raises Aborted with the position among all commands, and other errors of a client.
 
-        Raises RowRefused for a row that the client refuses by itself.
+        Raises RowRefused for a row that the client itself refuses.
         """
         with self._client.transaction() as transaction:
             transaction.change(self._job, data=f"{self._identity} {batch}")
@@ -72,7 +72,7 @@ class Ledger:
 
 
 class RowRefused(Exception):
-    """The client refuses a row by itself. Internal."""
+    """The client itself refuses a row. Internal."""
 
     def __init__(self, row: Row, reason: Exception) -> None:
         super().__init__(str(reason))

@@ -147,7 +147,7 @@ class Relay:
         return busy
 
     def _wanted(self, lane: Lane, opened: Opened) -> bool:
-        """Return whether a lane is to be worked on: of those that a map makes, only one with rows needs a ledger."""
+        """Return whether a lane is needed: one for a prefix of the map only if there are rows for it."""
         if lane.holds or len(self._lanes) == 1:
             return True
         with transaction(opened.database) as rows:
@@ -161,9 +161,9 @@ class Relay:
         return self._client
 
     def _use_map(self, client: Client, opened: Opened) -> None:
-        """Have a lane for each prefix of the map of clusters, and keep those that there are.
+        """Have a lane for each prefix of the map of clusters; existing ones stay.
 
-        A ledger whose prefix is not in the map any more has one as long as rows are in a batch of it.
+        A ledger whose prefix is no longer in the map has a lane as long as rows are in a batch of it.
         """
         with transaction(opened.database) as rows:
             begun = [ledger for ledger, _, _ in rows.ledgers() if rows.claimed_by(ledger)]
@@ -179,7 +179,7 @@ class Relay:
         self._map_at_s = time.monotonic() + MAP_S
 
     def _wait(self) -> None:
-        """Wait for rows: for a notification if there are any, and no longer than it takes for the next look."""
+        """Wait for rows: until a notification if the database sends any, and no longer than until the next check."""
         seconds = self.settings.poll if self._listener is None else max(self.settings.poll, self.settings.lease / 4)
         until = time.monotonic() + self._until_retry(seconds)
         while (left := until - time.monotonic()) > 0 and not self._stop.is_set():

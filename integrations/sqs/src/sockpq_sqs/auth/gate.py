@@ -30,14 +30,14 @@ class Gate(Protocol):
     """Lets requests in, in two steps: by the head before the body is read, and by the body."""
 
     def claim(self, head: Head) -> Claim | None:
-        """Return who the sender claims to be; raises SqsError if that cannot be."""
+        """Return who the sender claims to be; raises SqsError if that cannot be true."""
 
     def sender(self, head: Head, claim: Claim | None, body: bytes) -> Sender:
-        """Return who sends the request; raises SqsError if that was not proved."""
+        """Return who sends the request; raises SqsError unless that is proved."""
 
 
 class OpenGate:
-    """Lets everybody in, and reads signatures only for the region. Web pages are nobody: they are refused."""
+    """Lets everybody in, and reads signatures only for the region. Requests of web pages are refused."""
 
     def __init__(self, clients: Clients, account: str, region: str) -> None:
         self._user = User(None, clients.own)
@@ -56,7 +56,7 @@ class OpenGate:
 
 
 class UsersGate:
-    """Lets the users of a file in. With `in_cluster` they act as themselves there, else all as one.
+    """Admits the users of a file. With `in_cluster` each acts as the user of that name there, else all act as one.
 
     `account`: the account of users for whom the file names none.
     """

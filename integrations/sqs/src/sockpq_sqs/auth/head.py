@@ -1,4 +1,4 @@
-"""The head of an HTTP request: all that is needed to find out who sent it, but the body."""
+"""The head of an HTTP request: everything that identifies its sender, except the body."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from multidict import CIMultiDictProxy
 
 
 class Head(Struct, frozen=True):
-    """Method, path and query as they were sent (without decoding), headers, and whether nobody could overhear it."""
+    """Method, path and query as they were sent (without decoding), headers, and whether the connection is secure."""
 
     method: str
     path: str

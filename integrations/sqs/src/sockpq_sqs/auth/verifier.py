@@ -1,4 +1,4 @@
-"""Verifies signatures: in two steps, so that a body is read only for a user who exists, and for a request of now."""
+"""Verifies signatures: in two steps, so that a body is read only for a user who exists, and for a current request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Claim(Struct, frozen=True):
-    """A request that may be its sender's: the signature is well-formed, of now, and names a user."""
+    """A request that may be its sender's: the signature is well-formed, current, and names a user."""
 
     head: Head
     signature: Signature

@@ -12,7 +12,7 @@ OTHERS_MAY = 0o077              # the mode bits of a file for anyone but its own
 
 
 class CertificateError(Exception):
-    """The files are no certificate with its key, or others may read the key."""
+    """The files are not a certificate with its key, or others may read the key."""
 
 
 class Certificate:

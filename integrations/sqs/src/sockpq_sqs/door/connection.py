@@ -1,4 +1,4 @@
-"""A connection of a client: what is expected of it, and since when."""
+"""A connection of a client: what is expected of it, and from what time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Host(Protocol):
     """The connections of a door."""
 
     def opened(self, connection: Connection) -> None:
-        """Take note of a connection."""
+        """Register a new connection."""
 
     def lost(self, connection: Connection) -> None:
         """Forget a connection, and release what was held for it."""
@@ -81,7 +81,7 @@ class Connection(web.RequestHandler):
         self._host.lost(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take note that a request begins."""
+        """Record that a request begins."""
         if self.stage is Stage.HELLO or self.stage is Stage.IDLE:
             self.enter(Stage.REQUEST)
         super().data_received(data)
@@ -142,7 +142,7 @@ class Connection(web.RequestHandler):
         """Answer what is not HTTP. It is not logged, as anybody could fill the log with it.
 
         The traceback of the error refers to what was received, and with it to itself: a flood of such connections would
-        take hundreds of megabytes until the garbage collector looks.
+        take hundreds of megabytes until the garbage collector runs.
         """
         if exc is not None:
             exc.__traceback__ = exc.__context__ = exc.__cause__ = None

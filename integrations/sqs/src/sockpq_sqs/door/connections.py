@@ -41,7 +41,7 @@ class Connections:
         self._places.leave(connection)
 
     def recognise(self, connection: Connection) -> None:
-        """Take note that a connection is a user's."""
+        """Record that a connection is a user's."""
         if not connection.known:
             connection.known = True
             self._places.recognise(connection)

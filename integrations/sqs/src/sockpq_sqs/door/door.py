@@ -31,13 +31,13 @@ CANCELLED_S = 5.0               # for which those that were cancelled may give b
 
 
 class Door:
-    """The HTTP server. `client` is asked whether the cluster answers, `refresh` is called once in a second."""
+    """The HTTP server. `client` is asked whether the cluster answers, `refresh` is called once a second."""
 
     def __init__(
         self, settings: Settings, gate: Gate, handle: Handle, client: Client,
         refresh: Callable[[], None] = lambda: None,
     ) -> None:
-        """Raises SettingsError for a certificate that is not good."""
+        """Raises SettingsError for an invalid certificate."""
         self.figures = Figures()
         self.port = 0                           # that is listened on
         self._settings = settings
@@ -97,7 +97,7 @@ class Door:
         return Connection(self._server, self._connections, accepted, address)
 
     async def _sweep(self) -> None:
-        """Check connections and files once in a second."""
+        """Check connections and files once a second."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_S)

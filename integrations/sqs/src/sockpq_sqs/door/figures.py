@@ -16,7 +16,7 @@ OK = "OK"
 
 
 class Figures(Collector):
-    """Counts requests by action and outcome, and prints that with the present state of the connections."""
+    """Counts requests by action and outcome, and prints them with the current state of the connections."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str]] = Counter()     # of (action, code of the error or OK)

@@ -75,7 +75,7 @@ class Listener:
                 connection.cut("the program ends")
 
     async def wait_closed(self) -> None:
-        """Wait until nothing more begins."""
+        """Wait until no more connections begin."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -128,7 +128,7 @@ def _set_up(accepted: socket.socket) -> None:
 
 
 def _drop(accepted: socket.socket) -> None:
-    """Close a connection that has no place, without anything that the kernel would keep of it."""
+    """Close a connection that has no place, so that the kernel keeps nothing of it."""
     with suppress(OSError):
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
     accepted.close()

@@ -36,7 +36,7 @@ class Pages:
         self._asking: asyncio.Task[str] | None = None
 
     async def answer(self, request: web.BaseRequest, path: str) -> web.Response | None:
-        """Return the page of this path, None if it is none."""
+        """Return the page at this path, None if there is none."""
         page = self._pages.get(path)
         return None if page is None else await page(request)
 

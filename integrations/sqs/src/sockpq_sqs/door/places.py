@@ -9,7 +9,7 @@ RESERVED_PLACES = 16        # further ones for clients on this machine: health c
 
 
 class Holder(Protocol):
-    """A connection that has a place. `address`: what shares places, None for this machine."""
+    """A connection that has a place. `address`: the unit that shares places, None for this machine."""
 
     address: str | None
 
@@ -50,7 +50,7 @@ class Places:
         return True
 
     def recognise(self, holder: Holder) -> None:
-        """Take note that a connection is a user's."""
+        """Record that a connection is a user's."""
         strangers = self._strangers.get(holder.address)
         if strangers is not None:
             strangers.pop(holder, None)

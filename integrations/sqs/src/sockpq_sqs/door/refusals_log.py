@@ -1,4 +1,4 @@
-"""Logs requests that were refused because their sender is not known: together, as anybody can send very many."""
+"""Logs requests that were refused because their sender is unknown: together, as anybody can send very many."""
 
 from __future__ import annotations
 

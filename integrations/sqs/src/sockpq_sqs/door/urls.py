@@ -21,7 +21,7 @@ _HOST = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,255}")
 
 
 class Urls:
-    """The origin of a request, and the hosts by whose names this program may be asked."""
+    """The origin of a request, and the host names under which this program may be addressed."""
 
     def __init__(self, http: Http, listening: str) -> None:
         """`listening`: HOST:PORT, for requests that do not say which host they mean."""
@@ -32,7 +32,7 @@ class Urls:
         self._known: dict[str, bool] = {}       # whether a host is ours
 
     def origin(self, head: Head) -> str:
-        """Return what the URLs of queues begin with, for the sender of this request."""
+        """Return the beginning of the URLs of queues for the sender of this request."""
         if self._fixed:
             return self._fixed + self._base
         host = head.header("Host")
@@ -43,7 +43,7 @@ class Urls:
     def is_own(self, head: Head) -> bool:
         """Return whether a request names this program: by an address, as localhost, or by a name of the settings.
 
-        A foreign web site can let its own name resolve to this machine, so that a browser takes us for a part of it.
+        A foreign web site can let its own name resolve to this machine, so that a browser treats us as a part of it.
         """
         for host in head.headers.getall("Host", ()):
             own = self._known.get(host)

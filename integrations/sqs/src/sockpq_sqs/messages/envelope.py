@@ -1,9 +1,9 @@
 """A message as a job: its attributes as headers, as far as they fit, and its body.
 
-An attribute of type String whose name and value a header may have is that header, so programs on the cluster's
-own protocol see it, and their headers are attributes. The others are a JSON object before the body; the header
-`sqs.attrs` has its length. Further headers: `sqs.group` and `sqs.dedup` for ids, `sqs.trace`, `sqs.sender`. An
-attribute whose name begins with `sqs.` is no header.
+An attribute of type String whose name and value a header may have is that header, so programs on the cluster's own
+protocol see it, and their headers are attributes. The others are a JSON object before the body; the header `sqs.attrs`
+has its length. Further headers: `sqs.group` and `sqs.dedup` for ids, `sqs.trace`, `sqs.sender`. An attribute whose name
+begins with `sqs.` is not a header.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def unpacked(data: bytes, headers: Mapping[str, str]) -> tuple[bytes, dict[str, 
 def readable(body: bytes) -> tuple[str, bytes]:
     """Return a body as text, and the bytes of that text, whose digest SDKs compare.
 
-    A program of the cluster's own protocol may have put there what is no text, or none that XML can have.
+    A program that speaks the cluster's own protocol may have put bytes that are not text, or text that XML cannot
+    contain.
     """
     text = body.decode(errors="replace")
     if "\ufffd" in text or INVALID.search(text):

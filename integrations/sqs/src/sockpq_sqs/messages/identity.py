@@ -1,4 +1,4 @@
-"""The common ground of all front ends of a cluster: its id, and the key of receipt handles."""
+"""The data shared by all front ends of a cluster: its id, and the key of receipt handles."""
 
 from __future__ import annotations
 

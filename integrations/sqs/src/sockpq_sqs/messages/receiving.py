@@ -64,7 +64,7 @@ class Receiving:
     async def _take(
         self, client: Client, queue: QueueName, entry: Entry, count: int, timeout_s: int, wait_s: int,
     ) -> list[Job]:
-        """Take messages that are not older than the queue keeps them; those that are end here."""
+        """Take messages, except those that are older than their queue keeps messages: these end here."""
         until = time.monotonic() + wait_s
         while True:
             left_s = max(0.0, until - time.monotonic())
@@ -128,7 +128,7 @@ def _ms(time_s: float | None) -> str | None:
 
 
 def _is_over(job: Job, entry: Entry, now: float, *, fifo: bool) -> bool:
-    """Return whether the queue keeps messages for less time than this one has existed.
+    """Return whether this message is older than its queue keeps messages.
 
     A dead letter of a FIFO queue counts from its death, which a hand-out does not show: its TTL ends it.
     """

@@ -70,7 +70,7 @@ class Sending:
         )
 
     async def send_batch(self, call: Call, request: requests.SendMessageBatchRequest) -> answers.SendMessageBatchAnswer:
-        """Send up to ten messages, in order; each is sent or not, but all to a FIFO queue must have their ids."""
+        """Send up to ten messages, in order; each is sent or refused; for a FIFO queue all must have their ids."""
         queue = self._names.of_url(call, request.queue_url)
         entry = await self._registry.get(queue)
         check_entries("SendMessageBatchRequestEntry", [one.id for one in request.entries])

@@ -25,7 +25,7 @@ class ListQueuesAnswer(Answer):
 
 
 class SourceQueuesAnswer(Answer):
-    """A page of URLs of queues whose messages die into a queue."""
+    """A page of URLs of queues whose dead letters go to one queue."""
 
     queue_urls: QueueUrls = field(default_factory=list, name="queueUrls")
     next_token: str | None = None

@@ -83,7 +83,7 @@ def wrong(value: object, parameter: str, reason: str) -> SqsError:
 
 
 def _short(value: object) -> str:
-    """Return a value for a message: a sender must not get a megabyte back."""
+    """Return a value, shortened for a message: a sender must not get a megabyte back."""
     return str(value)[:SHOWN_CHARACTERS_MAX]
 
 

@@ -100,7 +100,7 @@ class RemovePermissionRequest(QueueRequest):
 
 
 class ListDeadLetterSourceQueuesRequest(QueueRequest):
-    """List the queues whose messages die into this one."""
+    """List the queues whose dead letters go to this one."""
 
     next_token: str | None = None
     max_results: int | None = None

@@ -127,7 +127,7 @@ class Mover:
         return moved, None
 
     async def _targets(self, source: QueueName, task: Task) -> list[tuple[QueueName, str | None]]:
-        """Return to which queues messages go, each with the queue in which they must have died, None for any."""
+        """Return the queues to which messages go, each with the queue in which they must have died, None for any."""
         if task.destination is not None:
             return [(self._names.queue(source.account, task.destination), None)]
         names = await self._registry.sources(source)

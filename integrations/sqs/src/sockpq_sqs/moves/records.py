@@ -51,7 +51,7 @@ class Records:
     async def change(
         self, source: QueueName, update: Callable[[list[Task]], list[Task]], work: Work | None = None,
     ) -> None:
-        """Replace the tasks of a queue by what `update` makes of them; `work`: put its job as well, atomically.
+        """Replace the tasks of a queue with what `update` makes of them; `work`: put its job as well, atomically.
 
         `update` may be called again, when another front end has changed them meanwhile.
         """

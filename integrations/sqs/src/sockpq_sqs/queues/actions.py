@@ -84,7 +84,7 @@ class QueueActions:
     async def sources(
         self, call: Call, request: requests.ListDeadLetterSourceQueuesRequest,
     ) -> answers.SourceQueuesAnswer:
-        """List the queues whose messages die into this one."""
+        """List the queues whose dead letters go to this one."""
         dead = self._names.of_url(call, request.queue_url)
         await self._registry.get(dead)
         await backing.check_any_right(call, dead)

@@ -1,4 +1,4 @@
-"""Attributes of queues: which there are, their values, and what a request may set."""
+"""Attributes of queues: their names, their values, and what a request may set."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class LabelActions:
         return await self._change(call, queue, update)
 
     async def untag(self, call: Call, request: requests.UntagQueueRequest) -> answers.Nothing:
-        """Remove tags of a queue; those that it does not have do not matter."""
+        """Remove tags of a queue; those that it does not have are ignored."""
         queue = self._names.of_url(call, request.queue_url)
         if not request.tag_keys:
             raise invalid(f"Tag keys must be between 1 and {KEY_MAX} characters in length.")

@@ -96,7 +96,7 @@ class Registry:
         raise throttled()
 
     async def change(self, queue: QueueName, update: Callable[[Entry], Awaitable[Entry]]) -> Entry:
-        """Replace an entry by what `update` makes of it, and return that. Raises SqsError if there is no such queue.
+        """Replace an entry with what `update` makes of it, and return that. Raises SqsError if there is no such queue.
 
         `update` may be called again, when another front end has replaced the entry meanwhile.
         """
@@ -161,7 +161,7 @@ class Registry:
         return sorted(names)
 
     async def first_in(self, seconds: float, queue: QueueName, entry: Entry) -> bool:
-        """Return whether this was not asked for the queue within so many seconds before, at any front end."""
+        """Return whether no front end has asked this for the queue in this many seconds before."""
         try:
             stored = await self._client.put(
                 f"{self._names.prefix(queue.account)}{PURGES}", b"", ttl=1,

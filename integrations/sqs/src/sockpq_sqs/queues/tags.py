@@ -1,4 +1,4 @@
-"""Tags of queues: what they may be."""
+"""The rules for tags of queues."""
 
 from __future__ import annotations
 

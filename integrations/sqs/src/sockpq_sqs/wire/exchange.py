@@ -35,7 +35,7 @@ class Exchange(Protocol):
         """Encode the answer to the action that was decoded."""
 
     def error(self, error: SqsError) -> Document:
-        """Encode an error, also one of a request that was not decoded."""
+        """Encode an error, even one of a request that was not decoded."""
 
 
 def exchange_of(

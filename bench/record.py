@@ -92,7 +92,7 @@ STEPS = (
 @click.option("--only", "sections", multiple=True, type=click.Choice(sorted({step.section for step in STEPS})))
 @click.option("--list", "listed", is_flag=True, help="Say what is measured and how long it takes, and do nothing.")
 def main(sections: tuple[str, ...], listed: bool) -> None:
-    """Run the steps."""
+    """Run the steps, or those of some sections, and list what has failed."""
     steps = [step for step in STEPS if not sections or step.section in sections]
     if listed:
         for step in steps:

@@ -186,7 +186,7 @@ _resident = 0               # bytes of this process when everything was last loo
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --fast and --laws."""
+    """Add the options --fast and --laws."""
     parser.addoption("--fast", action="store_true", help="small budgets for tests with random input, and no processes")
     parser.addoption("--laws", type=float, metavar="N", help="tests of hypothesis alone, with N times their examples")
 

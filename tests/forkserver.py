@@ -111,7 +111,7 @@ class Forkserver:
         return command[0] == self._program or (*command[:2], *command[3:4]) == (*BY_MODULE, self._program)
 
     def close(self) -> None:
-        """End the servers."""
+        """End the servers, and wait for them."""
         for process, control in self._servers.values():
             control.close()
             process.wait()

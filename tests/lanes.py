@@ -74,7 +74,7 @@ def _environment() -> dict[str, str]:
 
 
 class Lane:
-    """A running command."""
+    """A running command, with the last lines of its output."""
 
     def __init__(self, name: str, width: int, command: Sequence[str], out: TextIO, *, yields: bool = False) -> None:
         self.name = name

@@ -111,7 +111,7 @@ def _imported_at_the_top(tree: ast.AST) -> Iterator[str]:
 
 
 def exported(source: str) -> set[str]:
-    """The names in __all__."""
+    """Return the names in __all__; none without it."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == "__all__" for to in node.targets):
             return set(ast.literal_eval(node.value))

@@ -52,7 +52,7 @@ class Beanstalkd(LocalCluster):
         return True
 
     def address(self, place: str) -> str:
-        """Return where clients connect."""
+        """Return the address of the leader, of a follower, or of the separate program, as `place` says."""
         if place == "program":
             return f"{HOST}:{self.program_port}"
         leader = self.wait_for_leader()

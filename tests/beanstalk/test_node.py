@@ -45,7 +45,7 @@ class Node:
                 env={**os.environ, "SOCKPQD_LISTEN_BEANSTALKD": self.address, **environment})
 
     def reachable(self) -> bool:
-        """Return whether it answers."""
+        """Return whether a client can connect to it, and put a job."""
         try:
             with BeanstalkClient(self.address) as client:
                 client.put("x")

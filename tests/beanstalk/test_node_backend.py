@@ -72,7 +72,7 @@ class Place:
         self.result: Result | CallFailure | object = NOTHING
 
     def call(self, call: Call) -> None:
-        """Begin a call."""
+        """Begin a call; `result` has its result once there is one."""
         self.result = NOTHING
         self.backend.execute(call, self._done)
 
@@ -104,7 +104,7 @@ def inner(operation: Operation) -> Operation:
 
 
 def kinds(gateway: MemoryGateway) -> list[type]:
-    """Return what was committed."""
+    """Return the types of all operations that were committed, in order."""
     return [type(inner(operation)) for entry in gateway.cluster.log for operation in entry]
 
 
@@ -320,7 +320,7 @@ def test_when_one_session_has_ended_the_free_ones_are_not_tried() -> None:
 # ---- without a leader
 
 class Link:
-    """A client's connection."""
+    """A client's connection: `got` is what it received."""
 
     def __init__(self) -> None:
         self.got = b""

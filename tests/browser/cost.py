@@ -148,7 +148,7 @@ class Busy:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The id of its process."""
         assert self._process.pid is not None
         return self._process.pid
 

@@ -46,7 +46,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def client_address(cluster: LocalCluster) -> tuple[str, int]:
-    """Of the leader."""
+    """Return host and port of the leader, for clients."""
     host, _, port = cluster.server(cluster.wait_for_leader()).rpartition(":")
     return host, int(port)
 

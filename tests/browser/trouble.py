@@ -45,7 +45,7 @@ def letter(number: int) -> dict[str, Any]:
 
 
 def prepare(client: Client) -> None:
-    """Make the trouble."""
+    """Fill a queue with dead jobs for several reasons, and others that wait."""
     client.queue_create("mail", tries=5, numbered=True, retain=3600, backoff=(2.0, 60.0))
     for number in range(DEAD + OTHERS):
         client.put("mail", json=letter(number), priority=number % 3)

@@ -217,7 +217,7 @@ class Outcome:
 
 
 def run(tasks: int, every_s: float, seed: int = 0) -> Outcome:
-    """Run one campaign."""
+    """Run one campaign: `tasks` jobs, with a leader killed every `every_s` seconds; returns what was found."""
     rng = random.Random(seed)
     errors: list[BaseException] = []
     with LocalCluster(3) as cluster:

@@ -38,7 +38,7 @@ class Story:
         self._add("producer", "put", at, None, body=body, tubes=("t",), ttr_s=60)
 
     def reserve(self, who: str, at: float, job: int | None, body: str = "", lasts: float = LASTS_S) -> None:
-        """`job`: None for TIMED_OUT."""
+        """Record a reserve by `who` at `at` seconds. `job`: None for TIMED_OUT."""
         answer = "TIMED_OUT" if job is None else "RESERVED"
         self._add(who, "reserve", at, answer, lasts, job=job, body=None if job is None else body or f"b{job}",
                   tubes=("t",))
@@ -49,7 +49,7 @@ class Story:
     def do(
         self, who: str, verb: str, job: int, at: float, *, answer: str | None = "", priority: int = 0, delay: int = 0,
     ) -> None:
-        """`answer`: "" for success."""
+        """Record a command on a job at `at` seconds. `answer`: "" for success, None for none."""
         self._add(who, verb, at, ANSWERS[verb] if answer == "" else answer, job=job, priority=priority, delay_s=delay)
 
     def kick(self, at: float) -> None:

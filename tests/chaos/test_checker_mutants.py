@@ -108,7 +108,7 @@ def swap(records: list[Record], random: Random) -> None:
 
 
 def duplicate_id(records: list[Record], random: Random) -> None:
-    """Use an id twice."""
+    """Give one hand-out the id of another one."""
     one, other = _choose(records, random, _handed), _choose(records, random, _handed)
     while one == other:
         other = _choose(records, random, _handed)

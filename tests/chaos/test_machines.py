@@ -54,7 +54,7 @@ class Process:
         return said, float(seconds)
 
     def end(self) -> None:
-        """End the process."""
+        """Wait until the process has ended."""
         self._process.communicate()
 
 

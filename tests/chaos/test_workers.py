@@ -110,7 +110,7 @@ class Leader:
             self.done.append(name)
 
     def finish(self) -> None:
-        """End the current faults."""
+        """End the fault in progress, if there is one."""
         if self._end:
             self._end()
 

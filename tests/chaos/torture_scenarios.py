@@ -32,7 +32,7 @@ REJOINING = {"node": {"rejoins_per_hour": 0}}
 
 
 def any_node(chance: random.Random) -> Role:
-    """Choose one node."""
+    """Return a role that is played by a random node, a new one each time."""
     def any_node(cluster: AlterableCluster) -> list[str]:
         return [chance.choice(cluster.names)]
     return any_node

@@ -150,7 +150,7 @@ class MemoryServer:
         self._door: Door
 
     async def start(self, users: Mapping[str, Account] | None, tls: ssl.SSLContext | None) -> None:
-        """Accept clients."""
+        """Accept clients, with these users (None: no AUTH) and over TLS if a context is given."""
         self._hub = hub = Hub(
             self.cluster.limits, self.cluster.folder, offline_close=True, shut_down=lambda reason: None,
             access=access_of(users), verbs=VERBS,
@@ -287,7 +287,7 @@ class MemoryCluster:
 
     @property
     def leader(self) -> MemoryServer | None:
-        """The server that leads."""
+        """The server that leads; None while there is none."""
         return next((server for server in self.servers if server.name == self._group.leader), None)
 
     def lead(self, server: MemoryServer | None) -> None:

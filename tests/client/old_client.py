@@ -39,7 +39,7 @@ class OldClient:
         self.gave_up = 0        # how often it left a server that was still there
 
     def put(self, queue: str, data: bytes, priority: int = 0) -> None:
-        """Queue a job."""
+        """Queue a job; fails unless the answer is 200 OK."""
         self._expect(f"PUT {queue} {priority} {len(data)}", data, "200 OK")
 
     def get(self, verb: str, queue: str, expire: int) -> tuple[int, bytes] | None:

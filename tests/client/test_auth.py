@@ -42,7 +42,7 @@ ANN = {"user": "ann", "secret": SECRET}
 
 @pytest.fixture
 def guarded() -> Iterator[MemoryCluster]:
-    """Servers that require authentication."""
+    """A cluster whose servers require authentication."""
     with MemoryCluster(users={"ann": SECRET}, features=EARLY) as cluster:
         yield cluster
 

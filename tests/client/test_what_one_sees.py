@@ -141,7 +141,7 @@ def test_a_body_is_given_in_one_way(client: Client) -> None:
 
 
 class Pickled:
-    """A codec."""
+    """A codec that pickles values."""
 
     def encode(self, value: Any) -> bytes:
         return pickle.dumps(value)

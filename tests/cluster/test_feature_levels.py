@@ -55,7 +55,7 @@ def levels(world: SmallCluster) -> set[int]:
 
 
 def upgrade(world: SmallCluster, name: str, known_level: int = 2) -> SmallNode:
-    """Start another program there."""
+    """Restart the node with a program that knows this feature level."""
     world.kill(name)
     world[name].known_level = known_level
     return world.start(name)

@@ -37,7 +37,7 @@ def node(tmp_path: Path) -> Node:
 
 
 def worst(found: list[FileCheck]) -> str:
-    """Return the worst state."""
+    """Return the worst state among these findings."""
     return max((check.state for check in found), key=("OK", "WARN", "FAIL").index)
 
 

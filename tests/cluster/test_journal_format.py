@@ -27,7 +27,7 @@ def body(rng: random.Random, sectors: int) -> bytes:
 
 
 def count(frame: bytes) -> tuple[int, int]:
-    """Count sector by sector."""
+    """Count the zero and the single-bit sectors after the first one, one by one."""
     sectors = [int.from_bytes(frame[at:at + SECTOR_BYTES]) for at in range(SECTOR_BYTES, len(frame), SECTOR_BYTES)]
     return sum(sector == 0 for sector in sectors), sum(sector.bit_count() == 1 for sector in sectors)
 

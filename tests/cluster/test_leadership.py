@@ -85,7 +85,7 @@ class Node:
         return [call for call in self.calls[before:] if call != "steer"]
 
     def spoil(self, what: str) -> None:
-        """Remove one condition."""
+        """Remove one of the conditions under which the node serves."""
         holders: dict[str, Any] = {
             "online": self.leadership, "machine.online": self.machine, "wanted": self.leadership.handover,
             "halted": self.leadership, "_exhausted": self.leadership, "belongs": self.members,

@@ -21,7 +21,7 @@ SECONDS = st.sampled_from((0.001, 0.25, 0.9, 60.0, 1800.0))
 
 
 class HandClock:
-    """Clocks set by hand."""
+    """A clock that the test sets; only the steady one may be read."""
 
     def __init__(self) -> None:
         self.seconds = 5.0

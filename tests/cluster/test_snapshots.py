@@ -84,7 +84,7 @@ class Node:
             raise
 
     def propose(self, count: int, term: int = 1) -> None:
-        """Append and apply entries."""
+        """Append this many entries to the journal, sync, and apply them."""
         for _ in range(count):
             index = self.journal.last_index + 1
             self.journal.add(b"command-%d" % index, index, term)

@@ -39,7 +39,7 @@ GET = Get(("q",))
 
 @pytest.fixture
 def machine() -> Machine:
-    """An empty one."""
+    """An empty machine."""
     return Machine()
 
 

@@ -81,7 +81,7 @@ KEY = Selector(queue="q", key="k")
 
 @pytest.fixture
 def machine() -> Machine:
-    """An empty one."""
+    """An empty machine."""
     return Machine()
 
 

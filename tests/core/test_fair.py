@@ -53,16 +53,16 @@ class Cluster:
         self.now_ms = 1_000_000
 
     def do(self, *operations: Operation) -> list[Reply]:
-        """Execute one entry."""
+        """Execute these operations as one entry; returns the replies."""
         machine = self.machine
         return machine.apply(machine.index + 1, self.now_ms, machine.index, list(operations)).replies
 
     def put(self, group: str, count: int = 1, queue: str = "q", priority: int = 0) -> None:
-        """Jobs of a group."""
+        """Put `count` jobs of a group."""
         self.do(*[PutWith(Put(queue, priority, group.encode()), group=group)] * count)
 
     def get(self, operation: Operation = BY_FAIR) -> Handed:
-        """One job."""
+        """Hand out one job, by default according to FAIR."""
         (reply,) = self.do(operation)
         assert isinstance(reply, Handed), reply
         return reply
@@ -90,7 +90,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """An empty one."""
+    """An empty cluster."""
     return Cluster()
 
 

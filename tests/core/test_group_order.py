@@ -55,7 +55,7 @@ def batch(cluster: Cluster, count: int, policy: Policy | None = None) -> str:
 
 
 def take(cluster: Cluster) -> Handed:
-    """Take the next job."""
+    """Hand out the next job of the queue."""
     (reply,) = cluster.do(Get(("q",)))
     assert isinstance(reply, Handed)
     return reply

@@ -54,7 +54,7 @@ class Cluster:
         self.do(ConfigureQueue(queue, QueueChange(sched=sched), create=True))
 
     def do(self, *operations: Operation) -> list[Reply]:
-        """Execute one entry."""
+        """Execute these operations as one entry; if `restarts`, on a machine restored from a snapshot."""
         if self.restarts:
             before = snapshot_of(self.machine)
             self.machine = restored(before)

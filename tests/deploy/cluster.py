@@ -36,7 +36,7 @@ CLIENT_PORT = 11361
 
 
 class Run(NamedTuple):
-    """A playbook's end."""
+    """A playbook that has ended: its exit code, output and duration."""
 
     code: int
     output: str
@@ -175,7 +175,7 @@ class Cluster:
             time.sleep(0.2)
 
     def servers(self) -> str:
-        """For sockpq.Client."""
+        """The addresses of all nodes for clients, separated by commas."""
         return ",".join(f"{self.machines[name].address}:{CLIENT_PORT}" for name in self.names)
 
     def reaches(self, host: str, port: int) -> bool:

@@ -45,7 +45,7 @@ class Load:
 
     @property
     def jobs_per_s(self) -> float:
-        """Return what was reached."""
+        """Return the rate of finished jobs."""
         return self.finished.total() / (self.ended - self.begun)
 
     def pause_s(self, begin: float | None = None, end: float | None = None) -> float:

@@ -32,5 +32,5 @@ class Network:
 
 
 def ip(*arguments: str) -> None:
-    """Run ip; raises CalledProcessError."""
+    """Run `ip` with these arguments; raises CalledProcessError."""
     subprocess.run(["ip", *arguments], check=True, capture_output=True)

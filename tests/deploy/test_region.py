@@ -80,7 +80,7 @@ def at(origin: Cluster) -> str:
 
 
 def until(condition: Callable[[], bool], what: Callable[[], object]) -> None:
-    """Wait for it."""
+    """Wait until the condition holds; after WAIT_S fail with what `what()` returns."""
     end = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < end, what()

@@ -40,7 +40,7 @@ def send(number, seconds=0):
 
 
 class Workers(Service):
-    """Workers on one host."""
+    """The service `pqworker@mail` on one host."""
 
     def __init__(self, cluster: Installed) -> None:
         super().__init__(cluster, "pqworker@mail")

@@ -59,7 +59,7 @@ def databases() -> Iterator[None]:
 
 @pytest.fixture
 def tables(databases: None) -> Iterator[None]:
-    """Empty tables."""
+    """Empty the tables in all databases."""
     for alias in settings.DATABASES:
         for model in (Order, Effect, InboxMark, OutboxRow):
             model.objects.using(alias).all().delete()
@@ -84,7 +84,7 @@ def memory() -> Iterator[Configure]:
 
 @pytest.fixture(scope="session")
 def node() -> Iterator[Server]:
-    """A real node."""
+    """A real server of one node, with its own data."""
     with Server() as server:
         yield server
 

@@ -57,7 +57,7 @@ class Worker:
         self.program.wait()
 
     def ends(self) -> None:
-        """End by SIGTERM."""
+        """Send SIGTERM, and check that the program ends with 0."""
         self.program.send_signal(signal.SIGTERM)
         assert self.program.wait(PATIENCE_S) == 0, self._log.read_text("utf-8", "replace")
 

@@ -55,7 +55,7 @@ class Crashes:
         (folder / "tasks.py").write_text(TASKS.replace("ADDRESS", ",".join(cluster.servers)))
 
     def send(self, messages: int) -> None:
-        """Send the messages."""
+        """Send this many messages, numbered from 0."""
         self.broker.declare_queue("default")
         for number in range(messages):
             self.broker.enqueue(dramatiq.Message("default", "work", (number,), {}, {}))

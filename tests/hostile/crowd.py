@@ -106,7 +106,7 @@ class _Member(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def abort(self) -> None:
-        """End it without notice."""
+        """Close the connection without sending what is left."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -67,7 +67,7 @@ class Failed(Exception):
 
 
 class Worker:
-    """The ordinary client."""
+    """The ordinary client, which must not suffer from an attack."""
 
     def __init__(self, habits: Habits) -> None:
         self._habits = habits

@@ -16,7 +16,7 @@ class Nodes:
         self._lines = lines
 
     def say(self, name: str, command: str, timeout: float = 0) -> str | None:
-        """Return the next line."""
+        """Return the next prepared answer of this node; the last one is repeated."""
         assert command == "CLUSTER HASH"
         lines = self._lines[name]
         return lines.pop(0) if len(lines) > 1 else lines[0]

@@ -26,7 +26,7 @@ class End(Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """Describe it in words."""
+        """Describe in words how the process ended."""
         return f"{self.name} ended" + ("" if self.code is None else f" with {self.code}")
 
 

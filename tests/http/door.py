@@ -36,7 +36,7 @@ class Door:
 
     @property
     def service(self) -> Service:
-        """The service behind it."""
+        """The service behind the door, once it has started."""
         assert self._service
         return self._service
 

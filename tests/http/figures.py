@@ -44,7 +44,7 @@ class Connection:
         self._port = port
 
     async def open(self) -> None:
-        """Connect."""
+        """Connect to the port on this host."""
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
 
     async def post(self, path: str, body: bytes) -> bytes:
@@ -82,7 +82,7 @@ async def rate(seconds: float, step: Callable[[int], Coroutine[Any, Any, None]])
 
 
 async def of_client(servers: str, seconds: float) -> None:
-    """Measure the asyncio client."""
+    """Measure the asyncio client for `seconds` each: put, then take and done."""
     async with Client(servers) as client:
         async def put(_: int) -> None:
             await client.put("load", b"x" * 100)
@@ -100,7 +100,7 @@ async def of_client(servers: str, seconds: float) -> None:
 
 
 async def of_instances(server: str, seconds: float, count: int) -> None:
-    """Measure so many instances."""
+    """Measure `count` instances of the program, for `seconds` each."""
     ports = [free_port() for _ in range(count)]
     programs = [
         subprocess.Popen([PROGRAM, "serve", "--listen", f"127.0.0.1:{port}", "--servers", server],
@@ -168,7 +168,7 @@ async def failover() -> None:
 
 
 def main() -> None:
-    """Measure everything."""
+    """Measure the client and the instances, and the time of a failover."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0, help="for each rate; 0: the failover only")
     seconds = parser.parse_args().seconds

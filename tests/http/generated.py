@@ -62,7 +62,7 @@ LANGUAGES: dict[str, tuple[str, Callable[[Path, str], str]]] = {"TypeScript": ("
 
 
 def main() -> None:
-    """Try each language."""
+    """Run the tutorial with the client of each language whose program is installed."""
     with Server() as server, Door(server.address) as door:
         for language, (program, tutorial) in LANGUAGES.items():
             if shutil.which(program) is None:

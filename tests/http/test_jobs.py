@@ -23,7 +23,7 @@ def put(web: httpx.Client, queue: str, **job: Any) -> dict[str, Any]:
 
 
 def take(web: httpx.Client, queue: str, **how: Any) -> list[dict[str, Any]]:
-    """Take jobs; returns them."""
+    """Take jobs from a queue; returns them as the answer has them."""
     answer = web.post(f"/v1/queues/{queue}/take", json=how)
     assert answer.status_code == 200, answer.text
     jobs: list[dict[str, Any]] = answer.json()["jobs"]

@@ -126,7 +126,7 @@ class Run:
                 time.sleep(0.2)
 
     def stop(self) -> None:
-        """End everything."""
+        """Kill the workers and the publisher, stopped ones too."""
         for process in (*self.workers, self.publisher):
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGCONT)
@@ -162,7 +162,7 @@ def leader_killed(run: Run) -> None:
 
 
 def leader_frozen(run: Run) -> None:
-    """For some seconds."""
+    """Stop the leader's process for some seconds."""
     run.progress(0.3)
     name = run.cluster.wait_for_leader()
     run.cluster.pause(name)
@@ -182,7 +182,7 @@ def leader_cut_off(run: Run) -> None:
 
 
 def all_restarted(run: Run) -> None:
-    """Killed together."""
+    """Kill all nodes, and start them again."""
     run.progress(0.4)
     names = list(run.cluster.names)
     for name in names:
@@ -193,7 +193,7 @@ def all_restarted(run: Run) -> None:
 
 
 def rolling_restart(run: Run) -> None:
-    """One after the other."""
+    """Restart the nodes, one after the other."""
     for place, name in enumerate(run.cluster.names):
         run.progress(0.2 + 0.2 * place)
         run.cluster.terminate(name)

@@ -25,7 +25,7 @@ class Patient(kombu.Connection):
     """A connection that lets arrivals take longer than the tests think."""
 
     def drain_events(self, *, timeout: float | None = None, **options: Any) -> Any:
-        """Wait longer."""
+        """Wait PATIENCE times as long."""
         return super().drain_events(timeout=timeout and PATIENCE * timeout, **options)
 
 

@@ -57,7 +57,7 @@ class There(NamedTuple):
 
 
 def there(client: Client) -> There:
-    """Look."""
+    """Return what is in the cluster now."""
     return There(
         frozenset(one.name for one in client.queues()),
         frozenset((one.topic, one.queue) for one in client.topic_list()),

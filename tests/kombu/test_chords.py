@@ -46,7 +46,7 @@ class Death:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Around each command."""
+        """Count the command in the block, and raise Killed before or after it if it is the last of this life."""
         self.commands += 1
         dies = self.commands > self._at or self.came
         if dies and (self.came or not self._executed):
@@ -156,7 +156,7 @@ class Project:
             self.app.signature(following).apply_async((result,), chain=rest)
 
     def left(self) -> list[str]:
-        """The queues of chords."""
+        """The names of the queues of chords that are left."""
         return [queue.name for queue in self.client.queues() if queue.name.startswith(f"{self.host}.celery.chord.")]
 
 

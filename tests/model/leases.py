@@ -86,7 +86,7 @@ class LeaseRules:
         return state._replace(followers=(*state.followers[:one], follower, *state.followers[one + 1:]))
 
     def tick(self, state: Leases) -> Leases:
-        """Let time go by."""
+        """Let one step of time pass, for clocks of different rates."""
         return state._replace(followers=tuple(
             one._replace(
                 promise=max(0, one.promise - FAST), lease=max(0, one.lease - self.slow),

@@ -123,7 +123,7 @@ class Rules:
         return self.written(node)
 
     def sync(self, state: State, one: int) -> State | None:
-        """Complete a sync."""
+        """Return the state after a sync of this node."""
         return put(state, one, self.written(state.nodes[one]))
 
     def durable(self, node: Node) -> Log:

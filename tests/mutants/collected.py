@@ -52,7 +52,7 @@ class Unchangeable(Exception):
 
 
 class Collected(Process):
-    """The process, until close()."""
+    """A process that has collected the tests, until close()."""
 
     def __init__(self, folder: Path, tests: Iterable[str]) -> None:
         super().__init__(folder, "tests.mutants.collected", *tests)

@@ -60,7 +60,7 @@ class Process:
         self._process, self._requests, self._answers = process, process.stdin, process.stdout
 
     def ask(self, request: object) -> Ended:
-        """Wait for the answer."""
+        """Send a request, and wait for its outcome. Raises Stopped if the process is gone."""
         try:
             print(json.dumps(request), file=self._requests, flush=True)
             answer = self._answers.readline()
@@ -94,7 +94,7 @@ class Forks(Process):
 # In the process
 
 def main() -> None:
-    """Answer requests."""
+    """Import the modules once, then answer each request on standard input from a fork."""
     for module in IMPORTED:
         importlib.import_module(module)
     assert not any(module.startswith("sockpqd.cluster") for module in sys.modules), "mutants would not be imported"

@@ -79,7 +79,7 @@ class Workshop:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))       # whose bytecode is good again
 
     def close(self) -> None:
-        """End what is running."""
+        """End the processes that are running."""
         for process in (self._forks, self._collected):
             if process is not None:
                 process.close()

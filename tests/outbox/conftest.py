@@ -19,7 +19,7 @@ _numbers = count(1)
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """A server of PostgreSQL."""
+    """A server of PostgreSQL; without one the tests are skipped."""
     if not has_postgres():
         pytest.skip("there is no PostgreSQL: apt install postgresql")
     with Postgres() as server:

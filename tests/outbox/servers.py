@@ -120,7 +120,7 @@ class DatabaseServer:
 
 
 class Postgres(DatabaseServer):
-    """PostgreSQL."""
+    """A server of PostgreSQL in a folder of its own."""
 
     kind = "postgresql"
 
@@ -157,7 +157,7 @@ class Postgres(DatabaseServer):
 
 
 class Maria(DatabaseServer):
-    """MariaDB."""
+    """A server of MariaDB in a folder of its own."""
 
     kind = "mariadb"
 

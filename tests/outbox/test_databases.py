@@ -31,7 +31,7 @@ def client(own_server: Server) -> Iterator[Client]:
 
 @pytest.fixture(params=["postgresql", "mariadb"])
 def url(request: pytest.FixtureRequest) -> str:
-    """Each of the servers."""
+    """The URL of an empty database on each of the servers."""
     made: str = request.getfixturevalue({"postgresql": "postgres_url", "mariadb": "maria_url"}[request.param])
     with Direct(made) as direct:
         direct.execute("CREATE TABLE orders (name VARCHAR(40))")

@@ -260,7 +260,7 @@ def test_every_line_for_a_shell_is_one_that_works_here() -> None:
 
 
 def check(line: str) -> None:
-    """Check one command."""
+    """Check one command of a document by the options of its program."""
     if line.startswith(OTHERS) and not line.startswith("ansible-playbook"):
         return
     words = shlex.split(line)

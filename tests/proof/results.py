@@ -107,7 +107,7 @@ def lines_of(evidence: Evidence) -> Iterator[bytes]:
 
 
 def evidence_of(lines: Iterable[bytes]) -> Evidence:
-    """Read what `lines_of` wrote."""
+    """Return the evidence in the lines that `lines_of` wrote."""
     facts, history, deeds = None, History(), Deeds()
     rounds: list[Round] = []
     for line in lines:

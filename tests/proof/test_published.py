@@ -18,7 +18,7 @@ PATHS = sorted((RESULTS / HISTORIES).rglob("*.xz"), key=lambda path: path.stat()
 
 @pytest.fixture(scope="module")
 def path() -> Path:
-    """The smallest one."""
+    """The smallest published history; without any the test is skipped."""
     if not PATHS:
         pytest.skip("no history is published")
     return PATHS[0]

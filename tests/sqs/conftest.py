@@ -19,6 +19,6 @@ def server() -> Iterator[RealServer]:
 
 @pytest.fixture
 def engine(server: RealServer) -> Iterator[RunningEngine]:
-    """An engine before it."""
+    """An engine in front of the server."""
     with RunningEngine(server) as engine:
         yield engine

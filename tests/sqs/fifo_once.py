@@ -30,7 +30,7 @@ class FifoLoad:
     """Sends messages of four groups and receives them, while `fault` is called again and again."""
 
     def __init__(self, service: Service, messages: int) -> None:
-        """`messages`: of each group."""
+        """`messages`: the number of messages in each group."""
         self._service = service
         self._messages = messages
         self._queue: str = service.client().create_queue(

@@ -90,7 +90,7 @@ class RunningEngine:
         return self.send(url, body, MessageGroupId=group, MessageDeduplicationId=dedup or body, **more)
 
     def receive(self, url: str, count: int = 10, **more: Any) -> list[Any]:
-        """Receive messages."""
+        """Receive up to `count` messages."""
         found: list[Any] = self("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=count, **more).get("Messages", [])
         return found
 

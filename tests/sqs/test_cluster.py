@@ -16,7 +16,7 @@ MESSAGES = 60
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Three nodes."""
+    """A real cluster of three nodes."""
     with LocalCluster(3) as cluster:
         yield cluster
 

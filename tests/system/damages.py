@@ -41,7 +41,7 @@ def flip_bits(data_dir: Path, copy: Path, rng: random.Random) -> str:
 
 
 def overwrite(data_dir: Path, copy: Path, rng: random.Random) -> str:
-    """Overwrite some sectors."""
+    """Overwrite one to eight sectors of a random file; returns a description."""
     path = rng.choice(files(data_dir))
     place = rng.randrange(used_bytes(path)) // 512 * 512
     with path.open("r+b") as file:

@@ -69,7 +69,7 @@ class Storage:
             directory / "snapshots", Disk(), self.journal, self.machine, pages=self.pages)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close snapshots and journal."""
         self.store.close()
         self.journal.close()
 

@@ -47,7 +47,7 @@ class Speaker:
         self.expect(answer, at)
 
     def line(self) -> bytes:
-        """Return the next line."""
+        """Return the next line, with CR LF."""
         return self._wire.line().encode("latin-1") + b"\r\n"
 
     def read(self, count: int) -> bytes:

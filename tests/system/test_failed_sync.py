@@ -142,7 +142,7 @@ class FullForAMoment:
         self._filler.unlink()
 
     def close(self) -> None:
-        """Remove everything."""
+        """Remove everything that was set up."""
         self._end.close()
 
 

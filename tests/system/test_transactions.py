@@ -29,7 +29,7 @@ class Mover(threading.Thread):
         self.error: Exception | None = None
 
     def finish(self) -> None:
-        """Stop between two moves."""
+        """Stop between two moves, and raise the error of the thread if it had one."""
         self._stopping.set()
         self.join(60)
         assert not self.is_alive()

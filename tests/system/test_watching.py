@@ -23,7 +23,7 @@ Samples = dict[tuple[str, tuple[str, ...]], float]
 
 
 def get(address: str, page: str) -> tuple[int, str]:
-    """Return status and body."""
+    """Return status and body of a page."""
     try:
         with urllib.request.urlopen(f"http://{address}/{page}", timeout=PATIENCE_S) as answer:
             return answer.status, answer.read().decode()

@@ -57,7 +57,7 @@ async def receiving(broker: SockpqBroker, **options: Any) -> AsyncIterator[Recei
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait for a condition."""
+    """Wait until the condition holds, for PATIENCE_S seconds at most."""
     async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(POLL_S)

@@ -42,7 +42,7 @@ class Paged:
         )
 
     def do(self, operations: list[Operation]) -> None:
-        """Apply the next entry."""
+        """Apply these operations as the next entry, and page out what can be."""
         index = self.machine.index + 1
         if index > self.journal.last_index:
             self.journal.add(b"entry %d" % index, index, 1)
@@ -52,7 +52,7 @@ class Paged:
             pass
 
     def write(self) -> None:
-        """Write a snapshot."""
+        """Write a snapshot, and wait until it is complete."""
         before, last = self.journal[-2:]
         self.store.serialize((None, last, before, set()), before[1])
         while (told := self.store.checkSerializing())[0] == SERIALIZING:
@@ -60,7 +60,7 @@ class Paged:
         assert told[0] == SUCCESS
 
     def found(self) -> dict[str, Any]:
-        """Return what there is."""
+        """Return figures of the state and its pages, to compare with those recorded."""
         pages = self.machine.pages
         assert pages is not None
         of_groups = self.machine.on_disk("shared").jobs
@@ -71,7 +71,7 @@ class Paged:
         }
 
     def close(self) -> None:
-        """Close the files."""
+        """Close snapshots and journal."""
         self.store.close()
         self.journal.close()
 
@@ -95,7 +95,7 @@ def make(folder: Path) -> dict[str, Any]:
 
 
 def main(name: str) -> None:
-    """Record data/paged/NAME."""
+    """Make a data directory with pages, and record it as data/paged/NAME."""
     PAGED.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         found = make(Path(folder))

@@ -133,7 +133,7 @@ class Story:
         return self.say(f"GET ~{arguments}").split()[3]
 
     def tell(self) -> None:
-        """Play the whole story."""
+        """Play the whole story: each part puts something into the state."""
         self._settings()
         self._users()
         self._waiting_jobs()
@@ -713,7 +713,7 @@ def streams(data_dir: Path) -> list[bytes]:
 
 
 def hashed(data: bytes) -> str:
-    """Return a short digest."""
+    """Return a digest of 16 bytes, in hexadecimal."""
     return blake2b(data, digest_size=16).hexdigest()
 
 

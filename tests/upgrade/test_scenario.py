@@ -51,7 +51,7 @@ def description(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """Return the newest directory."""
+    """Unpack the newest recorded data directory, and return it."""
     unpack(SCENARIO / f"{NEWEST}.tar.xz", tmp_path / "n1")
     return tmp_path / "n1"
 

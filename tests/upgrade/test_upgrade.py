@@ -46,7 +46,7 @@ def test_there_is_something_to_upgrade() -> None:
 
 
 def check_all_is_there(client: sockpq.Client, expected: dict[str, Any]) -> None:
-    """Check by reading only."""
+    """Check the state of the cluster with calls that only read."""
     jobs = expected["waiting"]
     priorities = sum(len({job[0] for job in jobs[queue]}) for queue in jobs)
     queues = {job["queue"] for job in expected["running"]} | set(jobs)

@@ -37,7 +37,7 @@ class BeanstalkClient:
         self.close()
 
     def send(self, text: str) -> None:
-        """Send a line."""
+        """Send a line, to which CR LF is added."""
         self.socket.sendall(text.encode() + b"\r\n")
 
     def line(self) -> str:

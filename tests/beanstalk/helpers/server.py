@@ -17,7 +17,7 @@ LOOK_S = 0.02
 
 @contextmanager
 def beanstalkd() -> Iterator[str]:
-    """Yield its address, "host:port"."""
+    """Run the server in a thread; yields its address, "host:port"."""
     ready, ends, ports = threading.Event(), threading.Event(), list[int]()
     thread = threading.Thread(target=lambda: asyncio.run(_serve(ready, ends, ports)))
     thread.start()

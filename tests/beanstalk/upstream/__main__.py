@@ -47,12 +47,12 @@ class Bench:
         self.relay = Relay("")
 
     async def start(self) -> None:
-        """Start it."""
+        """Start the cluster, and listen for the upstream tests."""
         await asyncio.to_thread(self.cluster.start)
         await self._listen()
 
     async def stop(self) -> None:
-        """End it."""
+        """End the program and the cluster."""
         self._end_program()
         await asyncio.to_thread(self.cluster.stop)
 
@@ -78,7 +78,7 @@ class Bench:
     # ---- what the suites ask for
 
     async def fresh(self) -> None:
-        """Leave an empty server."""
+        """Replace or empty the server, so that the next test finds no jobs."""
         self.relay.fresh()
         async with self._changing:
             if self._at == "proxy":

@@ -24,7 +24,7 @@ class Ids:
         self._large: dict[int, int] = {}
 
     def forget(self) -> None:
-        """Count from 1 again."""
+        """Forget all ids, and count from 1 again."""
         self._small.clear()
         self._large.clear()
 

@@ -41,7 +41,7 @@ class Stay(Struct, eq=False):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Return the sort key."""
+        """Return the key by which jobs of a tube are sorted: priority, then id."""
         return self.priority, self.account.job
 
 

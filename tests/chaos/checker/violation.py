@@ -43,7 +43,7 @@ class Teller:
         self._start_ns = facts.start_ns
 
     def at(self, ns: int) -> str:
-        """Describe a time."""
+        """Format a time as seconds since the start of the history."""
         return f"{(ns - self._start_ns) / 1e9:.3f} s"
 
     def record(self, record: Record) -> str:

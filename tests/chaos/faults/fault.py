@@ -143,7 +143,7 @@ class Background:
             self._error = error
 
     def finish(self) -> None:
-        """Stop and wait."""
+        """Ask it to stop, and wait until it has."""
         self._stopping.set()
         self.wait()
 

@@ -26,7 +26,7 @@ def a_follower(cluster: AlterableCluster) -> list[str]:
 
 
 def everyone(cluster: AlterableCluster) -> list[str]:
-    """Select all nodes."""
+    """Return the names of all nodes."""
     return list(cluster.names)
 
 
@@ -43,5 +43,5 @@ def minority_without_leader(cluster: AlterableCluster) -> list[str]:
 
 
 def node(name: str) -> Role:
-    """Select this node."""
+    """Return a role that is always played by this node."""
     return lambda cluster: [name]

@@ -90,7 +90,7 @@ class WrittenExtended(Written):
         return self._say(Touch(number, expire_ms), start, end, (good,), **rest)
 
     def move(self, number: int, queue: str, start: float, end: float, delay_ms: int = 0, **rest: Any) -> Self:
-        """Record a MOVE."""
+        """Record a successful MOVE of this job, between these times in seconds."""
         return self._say(Move(number, queue, delay_ms), start, end, (True,), **rest)
 
     def cascade(

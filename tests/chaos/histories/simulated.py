@@ -77,7 +77,7 @@ class World:
     # ---- time
 
     def after(self, ms: float, event: Callable[[], None]) -> None:
-        """Schedule an event."""
+        """Schedule an event, `ms` simulated milliseconds from now."""
         self._events_made += 1
         heapq.heappush(self._events, (self.now + round(ms * MS), self._events_made, event))
 
@@ -95,7 +95,7 @@ class World:
     # ---- leaders
 
     def lead(self) -> None:
-        """Elect a leader."""
+        """Begin a new term, with a leader that is not cut off."""
         self._term += 1
         cut = [one.node for one in self.history.cuts if one.end_ns >= self.now]
         self.leader = self.random.choice([name for name in NAMES if name not in cut])
@@ -190,7 +190,7 @@ class World:
             self.apply([core.Return(number)])
 
     def apply(self, operations: list[core.Operation]) -> list[core.Reply]:
-        """Apply one entry."""
+        """Apply one entry with these operations, and return their replies."""
         self._index += 1
         applied = self.machine.apply(self._index, BASE_MS + self.now // MS, self.random.getrandbits(64), operations)
         if applied.effects.ready or applied.effects.ended:

@@ -34,7 +34,7 @@ class Stoppable(Protocol):
 
 
 class Client(Stoppable, Protocol):
-    """PlainClient and SessionClient."""
+    """The calls of PlainClient and SessionClient that actors make."""
 
     def put(self, put: Put) -> Record | None: ...
     def get(self, get: Get) -> Record | None: ...
@@ -66,7 +66,7 @@ class Actor(threading.Thread):
         self.error: Exception | None = None
 
     def stop(self) -> None:
-        """Start nothing new."""
+        """Finish the call in progress, and start no more."""
         self._stopping.set()
         self._client.stop()
 
@@ -141,7 +141,7 @@ class Worker:
 
 
 class Consuming(Protocol):
-    """SessionClient."""
+    """The call of SessionClient that consumers make."""
 
     def consume(self, get: Get, prefetch: int, took: Callable[[], None]) -> None: ...
 

@@ -47,7 +47,7 @@ BACKLOG_MAX = 300
 
 
 class ExtendedClient(Client, Protocol):
-    """PlainExtendedClient and SessionExtendedClient."""
+    """The calls of PlainExtendedClient and SessionExtendedClient that actors make."""
 
     def put_with(self, put: PutWith) -> Record | None: ...
     def puts(self, puts: Puts) -> Record | None: ...
@@ -63,13 +63,13 @@ class ExtendedClient(Client, Protocol):
 
 
 class Pool(Stoppable, Protocol):
-    """SessionExtendedClient."""
+    """The calls of SessionExtendedClient that pools of workers make."""
 
     def beat(self, pool: str) -> Record | None: ...
 
 
 class Operator(Stoppable, Protocol):
-    """PlainExtendedClient."""
+    """The calls of PlainExtendedClient that operators make."""
 
     def steer(self, steer: Steer) -> Record | None: ...
 

@@ -45,7 +45,7 @@ class Ear:
         self.listening = True
 
     def hear(self, words: Sequence[bytes], data: bytes) -> None:
-        """Record a line."""
+        """Record a line of the subscription, given as words, with the data of a message."""
         number, kind = int(words[1]), words[2]
         span = self.spans[-1]
         if kind == b"MSG":
@@ -74,7 +74,7 @@ class Heard:
         self.messages: dict[int, int] = {}      # each that was acknowledged, with the time of that
 
     def ear(self, name: str) -> Ear:
-        """Return a new subscriber."""
+        """Return the record of a new subscriber."""
         self.ears[name] = Ear(name)
         return self.ears[name]
 

@@ -77,7 +77,7 @@ class PutWith(Struct, frozen=True, omit_defaults=True, tag="put with"):
 
 
 class Puts(Struct, frozen=True, tag="puts"):
-    """PUTS."""
+    """PUTS: several jobs in one command."""
 
     puts: tuple[PutWith, ...]
 
@@ -252,6 +252,6 @@ class History:
 
 
 def load(lines: Iterable[bytes]) -> Iterator[Record | Cut]:
-    """Read what `save` wrote."""
+    """Yield the records and cuts in the lines that `save` wrote."""
     for line in lines:
         yield msgspec.json.decode(line, type=Cut if line.startswith(b'{"node"') else Record)

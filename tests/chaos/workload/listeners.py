@@ -157,7 +157,7 @@ class _Lines:
         return self.read(self._data.index(b"\n") + 1)
 
     def read(self, size: int) -> bytes:
-        """Return this many bytes."""
+        """Return exactly this many bytes; waits for them."""
         while len(self._data) < size:
             self._more()
         found, self._data = self._data[:size], self._data[size:]

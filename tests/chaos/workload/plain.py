@@ -67,15 +67,15 @@ class PlainClient:
         return self._run(put, lambda start: self._put(put, start))
 
     def get(self, get: Get) -> Record | None:
-        """GET, GETB or GETBE."""
+        """Send GET, GETB or GETBE, and record its outcome."""
         return self._run(get, lambda start: self._get(get, start))
 
     def done(self, number: int) -> Record | None:
-        """DONE."""
+        """Send DONE, and record its outcome."""
         return self._run(Done(number), lambda start: self._end(Done(number), start))
 
     def later(self, number: int) -> Record | None:
-        """LATER."""
+        """Send LATER, and record its outcome."""
         return self._run(Later(number), lambda start: self._end(Later(number), start))
 
     def call(self, put: Put, output: Get) -> list[Record]:

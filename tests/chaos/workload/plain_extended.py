@@ -41,7 +41,7 @@ class PlainExtendedClient(PlainClient):
         return self._run(put, execute)
 
     def puts(self, puts: Puts) -> Record | None:
-        """PUTS."""
+        """Send PUTS, and record its outcome."""
         def execute(start: int) -> Record:
             blocks = b"".join(f"{_arguments(put)}\r\n".encode() + body(put.body) for put in puts.puts)
             lines = self._list(f"PUTS {len(puts.puts)}", blocks)
@@ -51,7 +51,7 @@ class PlainExtendedClient(PlainClient):
         return self._run(puts, execute)
 
     def copies(self, copies: Copies) -> Record | None:
-        """PUT into several queues."""
+        """Send a PUT into several queues, or to a topic, and record its outcome."""
         first, count = copies.puts[0], len(copies.puts)
         where = "|".join(put.queue for put in copies.puts) if copies.topic is None else f"@{copies.topic}"
 
@@ -78,7 +78,7 @@ class PlainExtendedClient(PlainClient):
         return self._run(get, execute)
 
     def done_many(self, ids: tuple[int, ...]) -> Record | None:
-        """DONE of several ids."""
+        """Send DONE of several ids, and record its outcome."""
         return self._on_several(DoneMany(ids), ids, "DONE")
 
     def later_many(self, ids: tuple[int, ...]) -> Record | None:
@@ -90,7 +90,7 @@ class PlainExtendedClient(PlainClient):
         return self._on_several(touch, touch.ids, "TOUCH", f" EXPIRE {touch.expire_ms / 1000:g}")
 
     def steer(self, steer: Steer) -> Record | None:
-        """WORKER SET .. MAX."""
+        """Send WORKER SET .. MAX, and record its outcome."""
         def execute(start: int) -> Record:
             line = self._say(f"WORKER SET {steer.pool} MAX {steer.most}")
             if line not in (STORED, "404 Worker Not Found"):
@@ -106,15 +106,15 @@ class PlainExtendedClient(PlainClient):
         return self._on_running(later, f"LATER {later.id} DELAY {later.delay_ms / 1000:g}{ran}")
 
     def touch(self, touch: Touch) -> Record | None:
-        """TOUCH .. EXPIRE."""
+        """Send TOUCH .. EXPIRE, and record its outcome."""
         return self._on_running(touch, f"TOUCH {touch.id} EXPIRE {touch.expire_ms / 1000:g}")
 
     def move(self, move: Move) -> Record | None:
-        """MOVE."""
+        """Send MOVE, and record its outcome."""
         return self._on_running(move, f"MOVE {move.id} {move.queue}{_delay(move.delay_ms)}")
 
     def cascade(self, cascade: Cascade) -> Record | None:
-        """BEGIN .. COMMIT."""
+        """Send BEGIN, the commands and COMMIT, and record the outcome."""
         def execute(start: int) -> Record:
             try:
                 self._collect(cascade)

@@ -90,7 +90,7 @@ class SessionClient:
         owed.clear()
 
     def done(self, number: int) -> Record | None:
-        """DONE."""
+        """Call done(), and record its outcome."""
         def execute(start: int) -> Record:
             done = self._client.done(number)
             finished = history.Finished(done.queue_done, done.item_done)
@@ -98,7 +98,7 @@ class SessionClient:
         return self._run(Done(number), execute)
 
     def later(self, number: int) -> Record | None:
-        """LATER."""
+        """Call later(), and record its outcome."""
         def execute(start: int) -> Record:
             self._client.later(number)
             return self._record(Later(number), start, Outcome.OK)

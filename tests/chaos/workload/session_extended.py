@@ -68,7 +68,7 @@ class SessionExtendedClient(SessionClient):
         return self._run(puts, execute)
 
     def copies(self, copies: Copies) -> Record | None:
-        """PUT into several queues."""
+        """Call put_to(), or publish() for a topic, and record the outcome."""
         first, count = copies.puts[0], len(copies.puts)
 
         def execute() -> None:
@@ -109,7 +109,7 @@ class SessionExtendedClient(SessionClient):
         return self._run(get, execute)
 
     def done_many(self, ids: tuple[int, ...]) -> Record | None:
-        """DONE of several ids."""
+        """Call done_many(), and record its outcome."""
         def execute(start: int) -> Record:
             found = self._client.done_many(ids)
             return self._record(DoneMany(ids), start, Outcome.OK, good=tuple(one is not None for one in found))
@@ -130,7 +130,7 @@ class SessionExtendedClient(SessionClient):
         return self._run(touch, execute)
 
     def beat(self, pool: str) -> Record | None:
-        """WORKER."""
+        """Call worker_beat() for this pool, and record its outcome."""
         def execute(start: int) -> Record:
             bounds = self._client.worker_beat(pool, SLOTS, 0)
             return self._record(Beat(pool), start, Outcome.OK, told=bounds.most)
@@ -154,15 +154,15 @@ class SessionExtendedClient(SessionClient):
             raise OutcomeUnknown(str(error)) from error
 
     def touch(self, touch: Touch) -> Record | None:
-        """TOUCH .. EXPIRE."""
+        """Call touch(), and record its outcome."""
         return self._try(touch, lambda: self._client.touch(touch.id, touch.expire_ms / 1000))
 
     def move(self, move: Move) -> Record | None:
-        """MOVE."""
+        """Call move(), and record its outcome."""
         return self._try(move, lambda: self._client.move(move.id, move.queue, delay=_seconds(move.delay_ms)))
 
     def cascade(self, cascade: Cascade) -> Record | None:
-        """BEGIN .. REQ COMMIT."""
+        """Execute the commands in a transaction, and record its outcome."""
         def execute() -> bool:
             try:
                 with self._client.transaction() as together:

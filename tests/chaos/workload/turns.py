@@ -53,7 +53,7 @@ class _Conversation:
         self.sent_at = time.monotonic()
 
     def say(self, line: str) -> None:
-        """Send a line."""
+        """Send a line, and note when that was."""
         self.sent_at = time.monotonic()
         self.socket.send(line.encode() + b"\r\n")
 

@@ -133,7 +133,7 @@ class World:
         return self.machine.apply(self.machine.index + 1, self.now_ms, 12345, operations).replies
 
     def apply_many(self, puts: Iterator[Put | PutWith] | Sequence[Put | PutWith]) -> None:
-        """Put this many jobs."""
+        """Apply these Puts, in batches of MANY."""
         portion: list[Put | PutWith] = []
         for put in puts:
             portion.append(put)
@@ -143,7 +143,7 @@ class World:
         self.apply(Batch(tuple(portion), False))
 
     def name(self) -> str:
-        """Return an unused name."""
+        """Return a name that was not used before."""
         self._fresh += 1
         return f"fresh{self._fresh}"
 
@@ -189,7 +189,7 @@ class World:
             self.apply(Tick())
 
     def session(self) -> int:
-        """Open a session."""
+        """Open a session, and return its number."""
         (opened,) = self.apply(OpenSession(1, 86_400_000))
         return int(opened.sid.partition("_")[0])
 

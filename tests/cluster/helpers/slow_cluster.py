@@ -118,7 +118,7 @@ class SlowNode(SmallNode):
             self._spent_s += seconds
 
     def wake(self) -> None:
-        """Handle an arrival."""
+        """Schedule a turn for when the node is free, as something has arrived."""
         if not self._scheduled:
             self._scheduled = True
             self._woken_at = self.world.now

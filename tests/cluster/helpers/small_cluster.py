@@ -255,7 +255,7 @@ class SmallCluster:
                 self._disconnect(pair)
 
     def wipe(self, name: str) -> None:
-        """Lose the disk."""
+        """Replace the disk of a node that does not run with an empty one."""
         assert self.nodes[name].driver is None
         self.nodes[name].disk = MemoryDisk()
 
@@ -396,7 +396,7 @@ class SmallCluster:
         return self.events.now
 
     def run(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let this many simulated seconds pass."""
         self.events.run_until(self.now + seconds)
 
     def run_until(self, condition: Callable[[], object], seconds: float = 20.0) -> None:

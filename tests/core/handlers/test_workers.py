@@ -35,7 +35,7 @@ def machine() -> Machine:
 
 
 def opened(machine: Machine, user: str = "", ttl_ms: int = 900_000) -> int:
-    """Open a session."""
+    """Open a session, and return its number."""
     (reply,) = ask(machine, OpenSession(1, ttl_ms, user, "10.0.0.1"))
     assert isinstance(reply, SessionOpened)
     return int(reply.sid.partition("_")[0])

@@ -58,7 +58,7 @@ def lead(
 
 
 def run(machine: Machine, *operations: Operation, now_ms: int = 0, seed: int = 0) -> Applied:
-    """Apply one entry."""
+    """Apply these operations as the next entry of the log."""
     return machine.apply(machine.index + 1, now_ms, seed, operations)
 
 

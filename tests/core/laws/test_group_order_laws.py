@@ -101,7 +101,7 @@ class Workshop:
             self.do(lead())
 
     def add(self) -> None:
-        """Put a job."""
+        """Put a job of a random group into a random queue; its data are its place in the group."""
         queue, group = self.random.choice(QUEUES), self.random.choice(GROUPS)
         put = Put(queue, 0, f"{group} {self.put[queue, group]}".encode())
         self.put[queue, group] += 1
@@ -167,7 +167,7 @@ class Workshop:
 
 
 def run(seed: int) -> Workshop:
-    """Run a history."""
+    """Run the random history of this seed, and finish all of its jobs."""
     workshop = Workshop(seed)
     for _ in range(300):
         workshop.step()

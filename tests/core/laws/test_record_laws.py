@@ -78,7 +78,7 @@ def _apply(machine: Machine, log: list[LogEntry], now_ms: int, seed: int, operat
 
 
 def operation(random: Random, ids: list[int], numbers: list[int]) -> Any:
-    """Return an operation."""
+    """Return a random operation; `ids` and `numbers`: of jobs that it may name."""
     queue, kind = random.choice(QUEUES), random.random()
     data = random.randbytes(random.randrange(20))
     number = Number(random.choice([*numbers, 5]))

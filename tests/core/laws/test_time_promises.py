@@ -58,7 +58,7 @@ def test_what_holds_for_every_log(
 
 
 def assert_no_two_unfinished_jobs_have_one_key_and_counts_are_those_of_what_is_seen(log: list[LogEntry]) -> None:
-    """Check after each entry."""
+    """Play the log, and check all queues after each entry."""
     machine = Machine()
     for _ in play(machine, log):
         for queue in machine.queue_names(""):
@@ -74,7 +74,7 @@ def assert_no_two_unfinished_jobs_have_one_key_and_counts_are_those_of_what_is_s
 
 
 def assert_limits_and_pauses_hold_and_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
-    """Check after each operation."""
+    """Play the log, and check the reply to each operation."""
     machine = Machine()
     for entry in log:
         for operation in entry.operations:
@@ -103,7 +103,7 @@ def assert_allowed(machine: Machine, handed: list[Handed]) -> None:
 
 
 def assert_aborted_batch_changes_nothing_but_index_and_clock(log: list[LogEntry], tried: Batch, now_ms: int) -> None:
-    """Check after the log."""
+    """Play the log, then compare the state after an aborted batch with the state after a Tick."""
     machine = Machine()
     for _ in play(machine, log):
         pass

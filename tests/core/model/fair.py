@@ -388,7 +388,7 @@ class ModelFair(ModelQueues):
                 for level in fair.levels()]
 
     def fair_group(self, name: str) -> FairGroup | None:
-        """Return one group."""
+        """Return one group as SCHED GROUP shows it; None if it is unknown."""
         jobs = [job for job in self.jobs if job.unit == name]
         running = len([job for job in jobs if job.id is not None])
         known = None if self.fair is None else self.fair.groups.get(name)

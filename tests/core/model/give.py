@@ -34,7 +34,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 class ModelGive(ModelTime):
-    """Get and GetWith."""
+    """The part of the reference model that executes Get and GetWith."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -80,7 +80,7 @@ class ModelJob:
         return other
 
     def state(self) -> JobState:
-        """Return its state."""
+        """Return the state of the job."""
         if self.buried:
             return JobState.BURIED
         if self.id is not None:
@@ -116,11 +116,11 @@ class ModelJob:
         return (max(self.back_ms, self.seq // 1024), self.seq)
 
     def went_through(self, **more: int) -> None:
-        """Count a hand-out."""
+        """Add to the counts of the job, by name."""
         self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in more.items()})
 
     def kicked(self) -> None:
-        """Start over."""
+        """Count a kick, after which the job starts over."""
         self.went_through(kicks=1)
         self.error = None
         self.counts = replace(self.counts, died_ms=0)
@@ -131,7 +131,7 @@ class ModelJob:
         return (self.id, self.queue, self.priority, whole, self.item, self.deadline_ms, self.session)
 
     def life(self) -> Life:
-        """Return its history."""
+        """Return the history of the job, as META LIFE shows it."""
         first_ms, last_ms = (self.hand_outs[0], self.hand_outs[-1]) if self.hand_outs else (None, None)
         return Life((self.known_as or 0) // 1024, first_ms, last_ms, len(self.hand_outs), self.origin)
 

@@ -18,7 +18,7 @@ from sockpqd.core import (
 
 
 class ModelMembers:
-    """Voters, learner, addresses."""
+    """The voters, the learner, their addresses and server ids."""
 
     def __init__(self) -> None:
         self.voters: list[str] = []
@@ -46,7 +46,7 @@ class ModelMembers:
             self._new_server_id(name)
 
     def change(self, operation: ChangeMember) -> Reply:
-        """Make one step."""
+        """Execute one step of a change of the members."""
         node = operation.node
         if operation.change is MemberChange.JOIN:
             if node in self.addresses:

@@ -155,7 +155,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
     # --- the log
 
     def apply(self, index: int, now_ms: int, seed: int, operations: list[Operation]) -> ModelApplied:
-        """Execute one entry."""
+        """Execute one entry, as Machine.apply does."""
         applied = ModelApplied()
         self.events = applied.events
         self.outcomes = {}

@@ -57,7 +57,7 @@ class ModelPulse:
     judged_at: int = 0
 
     def change(self, change: PulseChange) -> None:
-        """Execute CREATE and CONFIG."""
+        """Apply the settings of PULSE CREATE or CONFIG."""
         for name in ("step", "max_pause", "max_run", "max_wait"):
             value = getattr(change, f"{name}_ms")
             if value is not None:
@@ -95,13 +95,13 @@ class ModelPulse:
         return before != (self.now, self.pause)
 
     def give(self, count: int, clock: int) -> None:
-        """Give grants."""
+        """Count grants that are given at `clock`, replicated milliseconds."""
         self.granted += count
         self.grants = [at for at in self.grants if at >= clock - self.per - self.pause - WRITTEN_MS]
         self.grants += [clock] * count
 
     def open(self, clock: int) -> list[int]:
-        """Return its open tickets."""
+        """Return the tickets that are open at `clock`, replicated milliseconds."""
         return [ticket for ticket, until in self.tickets.items() if until > clock]
 
 

@@ -148,7 +148,7 @@ class ModelQueues(ModelAwaited):
     # --- events
 
     def tell(self, event_type: str, name: str, *words: int | str) -> None:
-        """Add the next event."""
+        """Add the next event, with the words after its name."""
         self.event_seq += 1
         self.events.append(Event(self.event_seq, event_type, name, words))
 
@@ -206,7 +206,7 @@ class ModelQueues(ModelAwaited):
         self.past.setdefault(queue, Counter())[event] += 1
 
     def use(self, queue: str) -> None:
-        """Note a use."""
+        """Record a use of the queue now, if it has an IDLE time."""
         if self.settings_of(queue).idle_ms:
             self.used[queue] = self.clock_ms
 

@@ -64,7 +64,7 @@ class Rates:
         self._forget()
 
     def give(self, queue: str, group: str, per_ms: int, clock_ms: int) -> None:
-        """Count a hand-out."""
+        """Count a hand-out at `clock_ms` for a rate per `per_ms`."""
         rate = self.of(queue, group, per_ms, clock_ms)
         rate.given_ms.append(max([clock_ms, *rate.given_ms]))
 

@@ -58,7 +58,7 @@ class ModelSession:
 
 
 class ModelSessions:
-    """All sessions."""
+    """All sessions, in the order of their numbers."""
 
     def __init__(self) -> None:
         self.all: list[ModelSession] = []
@@ -84,7 +84,7 @@ class ModelSessions:
         return SessionOpened(f"{session.number}_{session.secret:016x}", ttl_ms)
 
     def attach(self, operation: AttachSession, clock_ms: int) -> Reply:
-        """Attach a client."""
+        """Execute AttachSession, which counts as a use."""
         session = self.find(operation.session)
         if session is None or session.secret != operation.secret:
             return SessionNotFound()

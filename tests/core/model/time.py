@@ -174,7 +174,7 @@ class ModelTime(ModelFair):
         return next_ms
 
     def stop(self, job: ModelJob, *, charged: bool = True) -> None:
-        """Stop its run."""
+        """End the hand-out of a job, and charge its group unless `charged` is False."""
         if job.id is not None:
             self.use(job.queue)
             if charged:
@@ -250,7 +250,7 @@ class ModelTime(ModelFair):
         return most - left
 
     def end_hold(self, item: str, *, cancels: bool = False) -> None:
-        """End a hold."""
+        """End the hold of an item, which `cancels` the item or not."""
         if cancels:
             self.cancel(item, None)
         del self.holds[item]

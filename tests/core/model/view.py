@@ -30,7 +30,7 @@ class ModelView(ModelEnd):
         )
 
     def queue_names(self, prefix: str) -> set[str]:
-        """Return the existing queues."""
+        """Return the names with this prefix of all queues that exist."""
         names = {job.queue for job in [*self.jobs, *self.buried]}
         names |= {job.origin for job in self.jobs if job.origin and job.ready}
         return {name for name in names | set(self.queues) | self.bound_queues() if name.startswith(prefix)}
@@ -50,7 +50,7 @@ class ModelView(ModelEnd):
         return QueueHistory(**{event: past.get(event, 0) for event in EVENTS}, oldest_ms=max([0, *ages]))
 
     def peek(self, selector: Selector) -> JobView | None:
-        """Return one job."""
+        """Return the selected job as PEEK shows it; None if there is none."""
         job = self.selected(selector)
         return None if job is None else job.seen()
 

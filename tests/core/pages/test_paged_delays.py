@@ -17,7 +17,7 @@ from tests.core.helpers.paging import MemoryStore, small_collections
 
 
 def delayed(due_ms: int, seq: int, *, plain: bool = True) -> DelayedJob:
-    """Return a delayed job."""
+    """Return a delayed job; unless it is `plain` it has a key, so it cannot be paged."""
     return DelayedJob(due_ms, seq, seq % 3, "q", b"data %d" % seq, None, 0, due_ms,
                       None if plain else Extras(key=str(seq)))
 

@@ -82,13 +82,13 @@ class Model(ModelPulses):
         return pulse in self.of_queue.values()
 
     def pass_time(self) -> None:
-        """Apply an entry."""
+        """Do what is due before each entry: end leases, judge results."""
         for job in [job for job in self.waiting if job.id and job.ends is not None and job.ends <= self.clock_ms]:
             self.waiting.remove(job)            # THEN DONE: no result
         self.judge_pulses()
 
     def add(self, queue: str) -> None:
-        """Put a job."""
+        """Put a job into this queue."""
         self.places += 1
         self.waiting.append(One(queue, self.places))
 
@@ -165,13 +165,13 @@ class History:
         self.apply(lead(term=1))
 
     def apply(self, operation: Operation) -> Reply:
-        """Apply one entry."""
+        """Apply one entry to the machine, at the model's time."""
         self.before_ms = self.machine.clock_ms
         (reply,) = self.machine.apply(self.machine.index + 1, self.model.clock_ms, 0, [operation]).replies
         return reply
 
     def step(self) -> None:
-        """Apply one random entry."""
+        """Let random time pass, and execute one random operation."""
         random, model = self.random, self.model
         model.clock_ms += random.choice([0, 0, 16, 16, 160, 160, 320, 800, 1600])
         if random.random() < 0.05:
@@ -215,7 +215,7 @@ class History:
             self.both(SetPulse(self.any_pulse(), b"x", random.random() < 0.3))
 
     def grant(self) -> None:
-        """Apply PULSE WAIT."""
+        """Ask for a random number of grants, by PULSE WAIT of some clients or a session."""
         name, count = self.any_pulse(), self.random.choice([0, 1, 1, 3])
         self.both(Grant(name, count) if self.random.random() < 0.5 else TakeTurn(name, count > 0))
 
@@ -224,7 +224,7 @@ class History:
         return self.random.choice([OK, OK, OK, FAIL, SLOW, SLOW, SLEEP]), self.random.choice([160, 8000])
 
     def result(self) -> None:
-        """Apply PULSE RESULT."""
+        """Report a result of a ticket, which may be unknown or closed."""
         model, random = self.model, self.random
         ticket = random.choice([
             max(0, model.last_ticket - random.randrange(20)),
@@ -233,7 +233,7 @@ class History:
         self.both(GiveResult(ticket, *self.feedback()))
 
     def put(self) -> None:
-        """Apply PUT."""
+        """Put a job into a random queue."""
         queue = self.random.choice(QUEUES)
         self.apply(Put(queue, 0, b""))
         self.model.add(queue)
@@ -287,7 +287,7 @@ class History:
         assert (reply == Accepted()) is done
 
     def nothing(self) -> None:
-        """Let time pass."""
+        """Apply a Tick, so that only time passes."""
         self.apply(Tick())
 
     def new_leader(self) -> None:

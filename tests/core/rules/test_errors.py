@@ -56,7 +56,7 @@ def cluster() -> Cluster:
 
 
 def put(cluster: Cluster, queue: str = "q") -> Number:
-    """Put a numbered job."""
+    """Put a numbered job, and return its number."""
     (reply,) = cluster.do(PutWith(Put(queue, 0, b"a"), number=True))
     assert isinstance(reply, StoredNumber)
     return Number(reply.number)

@@ -89,7 +89,7 @@ def in_row(group: str, at: int, value: object) -> Callable[[dict[str, Any]], Non
 
 
 def without(kind: str) -> Callable[[dict[str, Any]], None]:
-    """Remove the frame."""
+    """Return a change that removes the frame of this kind."""
     def change(frames: dict[str, Any]) -> None:
         frames["all"].remove(frames[kind])
     return change

@@ -39,7 +39,7 @@ def machine() -> Machine:
 
 
 def put_and_get(machine: Machine, expire_ms: int | None, then: Then = Then.LATER, data: bytes = b"") -> None:
-    """Hand out a job."""
+    """Put a job and hand it out in the same entry, with a lease of `expire_ms`."""
     ask(machine, Put("q", 0, data), Get(("q",), expire_ms, then), now_ms=START_MS)
 
 

@@ -65,7 +65,7 @@ def fail(text: str = "it fails") -> None:
 
 @task
 def succeed_at(attempt: int) -> str:
-    """Fail until this attempt."""
+    """Fail until this attempt, counted from 1."""
     RAN.append("tried")
     if len(RAN) < attempt:
         raise Strange(f"attempt {len(RAN)}")

@@ -38,7 +38,7 @@ class Recorder(Middleware):
     """Remembers what was rejected, as StubBroker does."""
 
     def before_nack(self, broker: Any, message: Any) -> None:
-        """Remember a message."""
+        """Remember a rejected message with its error."""
         broker.dead_letters_by_queue[message.queue_name].append(
             (message, message._exception or Exception("Message failed with unknown error")))
 
@@ -53,7 +53,7 @@ class RecordingBroker(SockpqBroker):
 
     @property
     def dead_letters(self) -> list[Any]:
-        """All rejected messages."""
+        """All messages that were rejected."""
         return [message for found in self.dead_letters_by_queue.values() for message, _ in found]
 
     def join(self, queue_name: str, *, timeout: int | None = None, fail_fast: bool = True) -> None:

@@ -20,7 +20,7 @@ FILTERS = st.builds(
 
 
 class Who(Struct, frozen=True, eq=False):
-    """A subscriber."""
+    """A subscriber with its filter."""
 
     wish: Filter
     wanted: CompiledFilter

@@ -304,7 +304,7 @@ MANY = 1500
 
 
 def crowd(node: Subscriptions, wish: Filter = ALL_PUTS) -> list[Hearer]:
-    """Return many subscribers."""
+    """Subscribe MANY receivers to these events, and return them."""
     hearers = [Hearer() for _ in range(MANY)]
     for hearer in hearers:
         subscribe(node, hearer, wish, None)

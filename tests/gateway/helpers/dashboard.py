@@ -80,7 +80,7 @@ class Site:
         return int(first.split()[1]), dict(line.split(": ", 1) for line in rest), content
 
     async def get(self, path: str, status: int = 200) -> str:
-        """Return the page."""
+        """Return the page, after checks that hold for all pages."""
         found, headers, body = await self.ask("GET", path)
         assert found == status, body
         assert headers["Content-Security-Policy"].startswith("default-src 'none'")

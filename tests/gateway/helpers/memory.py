@@ -137,7 +137,7 @@ class MemoryClient:
             self.transport.close()
 
     def vanish(self) -> None:
-        """Break the connection."""
+        """Break the connection, as a crash of the client's host does."""
         self.transport.abort()
 
     def take(self) -> bytes:

@@ -23,7 +23,7 @@ def sockpqd(*arguments: str | Path, folder: Path, **environment: str) -> subproc
 
 
 class Dev:
-    """A running `sockpqd --dev`."""
+    """A running `sockpqd --dev`, with its output."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"

@@ -91,7 +91,7 @@ class _Player:
         self._returned = 0
 
     async def act(self, line: str) -> None:
-        """Execute the line."""
+        """Execute one line of a transcript: speech, or a direction that begins with @."""
         speech = _SPEECH.fullmatch(line)
         if speech is not None:
             self._speak(speech)

@@ -25,7 +25,7 @@ MAX = f"Authorization: Basic {base64.b64encode(b'max:x').decode()}\r\n"
 
 
 def put(watched: Watched, *queues: str) -> None:
-    """Put jobs."""
+    """Put a job into each of these queues."""
     operations: list[Operation] = [Put(queue, 3, b"", "order_17") for queue in queues]
     watched.cluster._apply(operations)
     watched.cluster.pass_time(0)

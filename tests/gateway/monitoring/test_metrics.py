@@ -104,7 +104,7 @@ class Watched:
             client.writer.close()
 
     async def get(self, path: str, headers: str = "", tls: ssl.SSLContext | None = None) -> tuple[int, str]:
-        """Return status and body."""
+        """Request a page; returns its status and body."""
         answer = await self.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode(), tls)
         head, _, body = answer.decode().partition("\r\n\r\n")
         assert "\r\nServer: sockpqd\r\n" in head

@@ -25,7 +25,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Restore what Logs.start() changes."""
+    """Restore what Logs.start() changes, after the test."""
     root = logging.getLogger()
     handlers, level, hooks = root.handlers[:], root.level, (sys.excepthook, threading.excepthook)
     yield

@@ -53,7 +53,7 @@ class GetFrame(msgspec.Struct, array_like=True):
 
 
 class DoneFrame(msgspec.Struct, array_like=True):
-    """A DONE."""
+    """A DONE, as a frame of a binary protocol."""
 
     verb: int
     number: int
@@ -70,7 +70,7 @@ class HandedFrame(msgspec.Struct, array_like=True):
 
 
 class StatusFrame(msgspec.Struct, array_like=True):
-    """Any other answer."""
+    """Any other answer, as a frame of a binary protocol."""
 
     status: int
 

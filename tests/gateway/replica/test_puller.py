@@ -278,7 +278,7 @@ class Breaking:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> tuple[str, int]:
-        """Listen; return the address."""
+        """Listen on a free port; returns host and port."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         host, port = self._server.sockets[0].getsockname()[:2]
         return host, port
@@ -318,7 +318,7 @@ class Breaking:
                 await each.wait_closed()
 
     async def close(self) -> None:
-        """Stop listening."""
+        """Stop listening, and wait for the connections."""
         self._server.close()
         await self._server.wait_closed()
         while self._serving:
@@ -398,7 +398,7 @@ class HeadOnly:
         self.died = False
 
     async def start(self) -> tuple[str, int]:
-        """Listen; return the address."""
+        """Listen on a free port; returns host and port."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         host, port = self._server.sockets[0].getsockname()[:2]
         return host, port

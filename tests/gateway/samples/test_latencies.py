@@ -19,7 +19,7 @@ class OneMachine:
         self.now_ms = 1_700_000_000_000
 
     def apply(self, *operations: object) -> None:
-        """Apply operations now."""
+        """Apply these operations as one entry, at `now_ms`."""
         self.machine.apply(self.machine.index + 1, self.now_ms, 0, operations)      # type: ignore[arg-type]
 
 

@@ -213,7 +213,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 
 
 async def greet(client: Client, tls: KeyUpdater) -> None:
-    """Complete the handshake."""
+    """Complete the TLS handshake of this client."""
     complete, data = tls.handshake()
     client.send(data)
     while not complete:

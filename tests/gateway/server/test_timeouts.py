@@ -69,7 +69,7 @@ def with_gateway(test: Callable[[MemoryGateway], Awaitable[None]]) -> None:
 
 
 def conversation(gateway: MemoryGateway) -> Conversation:
-    """Return the only conversation."""
+    """Return the conversation of the only connection."""
     (connection,) = gateway.hub.connections
     found = connection._conversation
     assert found is not None

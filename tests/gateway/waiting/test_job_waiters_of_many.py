@@ -84,7 +84,7 @@ def test_nobody_is_forgotten_and_nobody_spins(steps: list[tuple[str, Any, object
 
 
 def step(gateway: MemoryGateway, clients: list[MemoryClient], kind: str, number: Any, detail: object) -> None:
-    """Execute a step."""
+    """Execute a step of a script: `kind` says which, the others are its arguments."""
     cluster = gateway.cluster
     if kind == "commit":
         cluster.commit(number)

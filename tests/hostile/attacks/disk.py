@@ -38,7 +38,7 @@ class Owner:
         self.prolonged = asyncio.Event()    # both, since it was last cleared
 
     async def run(self) -> None:
-        """Run for ever."""
+        """Take a job and open a session, and renew both until cancelled."""
         await self._client.put("owned", b"mine")
         job = await self._client.get("owned", expire=LEASE_S)
         assert job is not None

@@ -25,7 +25,7 @@ async def put_tubes(arena: Arena) -> None:
 
 
 async def tubes(arena: Arena) -> None:
-    """List them."""
+    """List all tubes through a follower, again and again, from four clients."""
     server = await asyncio.to_thread(follower, arena)
     async with Crowd(server, 4, opening=b"list-tubes\r\n" * 1000, again_s=0.5) as crowd:
         await asyncio.sleep(arena.seconds)
@@ -33,7 +33,7 @@ async def tubes(arena: Arena) -> None:
 
 
 async def put_large(arena: Arena) -> None:
-    """Put one large job."""
+    """Put one large job, for clients that peek at it."""
     await arena.insist([b"PUT large 0 %d\r\n" % LARGE + bytes(LARGE)])
 
 

@@ -44,17 +44,17 @@ async def fill_delayed(arena: Arena) -> None:
 
 
 async def queue_list(arena: Arena) -> None:
-    """List all queues."""
+    """List all queues, again and again, from many clients."""
     await _ask(arena, b"QUEUE LIST\r\n")
 
 
 async def topic_list(arena: Arena) -> None:
-    """List all bindings."""
+    """List all bindings, again and again, from many clients."""
     await _ask(arena, b"TOPIC LIST\r\n")
 
 
 async def worker_list(arena: Arena) -> None:
-    """List all workers."""
+    """List all workers, again and again, from many clients."""
     await _ask(arena, b"WORKER LIST\r\n")
 
 

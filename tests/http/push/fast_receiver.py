@@ -17,7 +17,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 class Receiver(asyncio.Protocol):
-    """One connection."""
+    """One connection to the receiver."""
 
     def __init__(self, seen: dict[bytes, int], delay_s: float) -> None:
         self._seen = seen
@@ -48,7 +48,7 @@ class Receiver(asyncio.Protocol):
 
 
 async def main(delay_s: float) -> None:
-    """Receive until SIGTERM."""
+    """Answer requests after `delay_s` seconds until SIGTERM, then print what was seen."""
     seen: dict[bytes, int] = {}
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Receiver(seen, delay_s), "127.0.0.1", 0)

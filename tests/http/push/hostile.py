@@ -12,7 +12,7 @@ LARGE = b"x" * 65_536
 
 
 async def never(request: Request, writer: asyncio.StreamWriter) -> None:
-    """Give no answer."""
+    """Accept the request, and give no answer."""
     await asyncio.Event().wait()
 
 

@@ -22,7 +22,7 @@ class Settings:
         self.asked = 0
 
     async def queue_config(self, queue: str, **options: Any) -> dict[str, str]:
-        """Return the settings."""
+        """Return the prepared settings, or raise the prepared error."""
         self.asked += 1
         if isinstance(self.answer, SockpqError):
             raise self.answer

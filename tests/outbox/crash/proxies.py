@@ -36,7 +36,7 @@ class Proxies:
             os._exit(0)
 
     def stop(self) -> None:
-        """End the process."""
+        """Kill the process of the proxies, and stop listening."""
         if self._process:
             with suppress(ProcessLookupError):
                 os.kill(self._process, 9)

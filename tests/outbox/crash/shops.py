@@ -40,7 +40,7 @@ class Shop(Protocol):
 
 
 class Sqlite:
-    """sqlite3."""
+    """A shop that uses sqlite3."""
 
     def __init__(self, url: str) -> None:
         self._connection = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=60)
@@ -66,7 +66,7 @@ class Sqlite:
 
 
 class Psycopg:
-    """psycopg 3."""
+    """A shop that uses psycopg 3."""
 
     def __init__(self, url: str) -> None:
         import psycopg
@@ -93,7 +93,7 @@ class Psycopg:
 
 
 class Pymysql:
-    """PyMySQL."""
+    """A shop that uses PyMySQL."""
 
     def __init__(self, url: str) -> None:
         import pymysql
@@ -119,7 +119,7 @@ class Pymysql:
 
 
 class Sqlalchemy:
-    """Sessions of SQLAlchemy."""
+    """A shop that uses sessions of SQLAlchemy."""
 
     def __init__(self, url: str) -> None:
         from sqlalchemy import create_engine

@@ -38,7 +38,7 @@ class Trap:
         self._write(State(1, 0, at, after, stops, victim))
 
     def disarm(self) -> None:
-        """Let no more happen."""
+        """Let nothing more happen to a victim."""
         self._write(self._read()._replace(armed=0))
 
     @property

@@ -52,7 +52,7 @@ class Awaiting:
         self._servers: list[str] = []
 
     def begin(self, cluster: AlterableCluster, seed: int) -> None:
-        """Begin."""
+        """Create the queue, and start the threads that put, wait and work."""
         self._servers, self._chance = list(cluster.servers), random.Random(f"awaiting {seed}")
         with Client(self._servers, timeout=PATIENCE_S) as client:
             client.queue_create(QUEUE, retain=RETAIN_S)
@@ -78,7 +78,7 @@ class Awaiting:
         yield from self.judge()
 
     def close(self) -> None:
-        """End all threads."""
+        """Stop putting and working, and wait for the threads."""
         self._putting.set()
         self._working.set()
         for thread in self._threads:
@@ -90,7 +90,7 @@ class Awaiting:
         return f"{len(self.tasks)} tasks were awaited"
 
     def judge(self) -> Iterator[str]:
-        """Yield what is wrong."""
+        """Yield a sentence for each task whose end was not awaited correctly."""
         for task in self.tasks.values():
             ends = set(task.seen)
             if not ends:

@@ -28,7 +28,7 @@ class CeleryTasks:
         self.found: Found | None = None
 
     def begin(self, cluster: AlterableCluster, seed: int) -> None:
-        """Begin."""
+        """Start the publisher of the tasks, and the workers."""
         self._run = Run(cluster, Path(self._folder.name), TASKS, SEED)
         self._run.start_publisher()
         for _ in range(WORKERS):
@@ -52,7 +52,7 @@ class CeleryTasks:
             yield f"celery: {found.left} tasks are left in the queue"
 
     def close(self) -> None:
-        """End all processes."""
+        """End the publisher and the workers."""
         run, self._run = self._run, None
         if run is not None:
             run.stop()

@@ -45,7 +45,7 @@ class Ledger:
         self._lock = threading.Lock()
 
     def note_put(self, put: Put) -> None:
-        """Add a put."""
+        """Record a put, from any thread."""
         with self._lock:
             self.puts.append(put)
 

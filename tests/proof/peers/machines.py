@@ -120,7 +120,7 @@ class Machines:
             _signal(pid, signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
-        """Let them go on."""
+        """Let the stopped processes of this node continue."""
         self._paused.discard(name)
         for pid in self.network.processes(name):
             _signal(pid, signal.SIGCONT)

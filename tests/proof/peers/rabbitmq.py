@@ -138,7 +138,7 @@ class _Channel:
             raise Lost from error
 
     def declare(self) -> None:
-        """Create the queue."""
+        """Create the quorum queue."""
         self._channel.queue_declare(
             QUEUE, durable=True, auto_delete=False, arguments={"x-queue-type": "quorum", "x-delivery-limit": -1})
 

@@ -54,7 +54,7 @@ class InMemory(System):
 
 
 class InMemoryHand:
-    """A connection to it."""
+    """A connection to the system in memory."""
 
     def __init__(self, system: InMemory) -> None:
         self._system = system

@@ -46,7 +46,7 @@ class EndedJobs:
         self._rng = rng
 
     def draw(self) -> Requested:
-        """Draw an operation."""
+        """Return a random operation on ended jobs, or on the settings that keep them."""
         rng, client = self._rng, self._client
         queue = rng.choice(client.queues)
         kinds: tuple[Callable[[], Requested], ...] = (

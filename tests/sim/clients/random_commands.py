@@ -117,7 +117,7 @@ class RandomCommands:
         self._ended = EndedJobs(client, rng)
 
     def draw(self) -> Requested:
-        """Draw an operation."""
+        """Return a random operation."""
         if self._client.ended and self._rng.random() < ENDS:
             return self._ended.draw()
         if self._client.passing and self._rng.random() < PASSES:

@@ -24,7 +24,7 @@ class Sum(NamedTuple):
 
 
 def one(seed: int, rounds: int) -> Sum:
-    """Run a seed."""
+    """Run this seed for `rounds` rounds; returns what it has counted, and its failure."""
     run, failures = Moves(seed, rounds), {}
     with rare_collections():
         try:
@@ -44,7 +44,7 @@ def add(total: Sum, other: Sum) -> Sum:
 
 
 def lines(total: Sum) -> Iterator[str]:
-    """Yield the report."""
+    """Yield the lines of the report."""
     counts = ", ".join(f"{total.seen[word]:,} {word}" for word in (*WORDS, "jobs", "simulated s"))
     yield f"{counts}; {len(total.failures)} runs failed"
     if total.unowned_s:

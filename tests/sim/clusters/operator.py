@@ -39,7 +39,7 @@ class Killed(BaseException):
 
 
 class Operator:
-    """Changes the map."""
+    """Changes the map, as `pqctl map` does, and may be killed at any step."""
 
     def __init__(self, pair: TwoClusters) -> None:
         self._pair = pair

@@ -107,11 +107,11 @@ class Program:
         self.links = {name: Link(pair, name, self.rng) for name in pair.clusters}
 
     def act(self) -> None:
-        """Begin the next operation."""
+        """Begin the next operation of the program."""
         raise NotImplementedError
 
     def later(self, action: Callable[[], None], span_s: tuple[float, float] = THINK_S) -> None:
-        """Schedule an action."""
+        """Schedule an action after a random time in this span, in seconds."""
         self.pair.events.after(self.rng.uniform(*span_s), action)
 
     def refresh(self) -> None:
@@ -131,7 +131,7 @@ class Producer(Program):
         self.content = False
 
     def act(self) -> None:
-        """Put the next job."""
+        """Put the next job into a random queue, or end."""
         if self.pair.stopping:
             self.content = True
             return

@@ -208,7 +208,7 @@ class TwoClusters:
             self.pass_time(LOOK_S)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let this many simulated seconds pass."""
         self.events.run_until(self.events.now + seconds)
 
     def _serving(self) -> bool:

@@ -38,7 +38,7 @@ def forget_too_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_hand_outs(patch: pytest.MonkeyPatch) -> None:
-    """Count no hand-out."""
+    """Let rates count no hand-out."""
     patch.setattr(RateWindow, "add", lambda self, now_ms: None)
 
 

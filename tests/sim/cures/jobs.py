@@ -33,7 +33,7 @@ from tests.sim.cures.cure import TABLE, Cure
 
 
 def hand_out_before_the_time(patch: pytest.MonkeyPatch) -> None:
-    """Halve each delay."""
+    """Halve each delay of a job."""
     real = activate.moment
 
     def sooner(when: Due) -> Due:
@@ -47,7 +47,7 @@ def leave_half_a_transaction(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_keys(patch: pytest.MonkeyPatch) -> None:
-    """Forget which keys exist."""
+    """Let no queue remember its keys."""
     patch.setattr(state, "_keys", lambda queue: {})
     patch.setattr(state, "_drop_key", lambda queue, key: None)
 

@@ -20,10 +20,10 @@ HOST = "10.0.0.9"
 
 
 class Caller(Protocol):
-    """The side that connects."""
+    """The side of a line that connects."""
 
     def heard(self, line: Line, answer: Answer) -> None:
-        """Handle an answer."""
+        """Handle an answer that has arrived on this line."""
 
     def cut_off(self, line: Line) -> None:
         """Handle the end of a connection, or of an attempt to connect where no process listens."""
@@ -33,7 +33,7 @@ class Line:
     """A connection, as its client sees it."""
 
     def __init__(self, node: GatewayNode, caller: Caller, delay_s: float) -> None:
-        """Connect to a process."""
+        """Connect to the process of this node; each direction takes `delay_s` simulated seconds."""
         self.node = node
         self.open = True                    # for the client
         self.answers = AnswerReader()
@@ -44,7 +44,7 @@ class Line:
         self._later(self._dialed)
 
     def ask(self, command: bytes, asked: Asked) -> None:
-        """Send a command."""
+        """Send a command; `asked` says what its answer looks like."""
         self.answers.expected.append(asked)
         self._later(lambda: self._arrives(command))
 
@@ -54,7 +54,7 @@ class Line:
         self._later(lambda: self._tells(lambda end: end.ended_by_client()))
 
     def vanish(self) -> None:
-        """Break the connection."""
+        """Break the connection; the process notices after the delay."""
         self.open = False
         self._later(lambda: self._tells(lambda end: end.reset()))
 

@@ -32,7 +32,7 @@ class Failovers:
         self.left = world.failovers
 
     def begin(self) -> None:
-        """Begin."""
+        """Plan the first failover, and start the small disturbances."""
         self._plan_next()
         self._small()
 

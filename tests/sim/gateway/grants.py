@@ -99,7 +99,7 @@ class GrantMonitor:
 
     @property
     def moment(self) -> Moment:
-        """Return the present moment."""
+        """Return the current moment."""
         return Moment(self._events.now, self._changes)
 
     def history(self, machine: Machine) -> None:
@@ -233,7 +233,7 @@ class GrantMonitor:
 
 
 class _Proposal:
-    """Receives an outcome first."""
+    """Receives the outcome of a proposal before its client does."""
 
     __slots__ = ("_at", "_monitor", "_node", "_pending")
 

@@ -35,7 +35,7 @@ class Tale:
         self._lines: list[bytes] = []
 
     def told(self, events: list[Event]) -> None:
-        """Add events."""
+        """Add the events of an entry."""
         self._numbers += [event.seq for event in events]
         self._lines += [line_of(event).rstrip() for event in events]
 
@@ -71,7 +71,7 @@ class Hearing:
             self._next = self._tale.after(newest)
 
     def hears(self, answer: Answer) -> None:
-        """Check a line."""
+        """Check a line that the subscriber has received; raises Violation."""
         seq, kind, *words = answer.line.split()[1:]
         if kind == b"MSG":
             sender, _, number = answer.data.partition(b" ")

@@ -88,7 +88,7 @@ class Process:
         self.loop.call_later(SWEEP_S, self._sweep)
 
     def accept(self, transport: SimTransport) -> None:
-        """Accept a client."""
+        """Accept a client on this transport."""
         transport.begin(Connection(self.hub, Port(), RefusalLog(log)))
 
 

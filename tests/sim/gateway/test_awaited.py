@@ -47,7 +47,7 @@ class AwaitWorld(GatewayWorld):
 
 
 def puts(world: AwaitWorld) -> Callable[[GatewayClient], Life]:
-    """Put numbered jobs."""
+    """Return the life of a client that puts numbered jobs while few are waiting."""
     def life(client: GatewayClient) -> Life:
         while not world.prepared:
             yield 0.1

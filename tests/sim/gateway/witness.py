@@ -23,12 +23,12 @@ class Witness:
 
     @property
     def index(self) -> int:
-        """The last entry."""
+        """The index of the last entry."""
         return self.machine.index
 
     @property
     def clock_ms(self) -> int:
-        """Replicated time."""
+        """Replicated time in milliseconds."""
         return self.machine.clock_ms
 
     @property
@@ -43,7 +43,7 @@ class Witness:
 
     @property
     def learner(self) -> str | None:
-        """The node that joins."""
+        """The node that joins, if any."""
         return self.machine.membership.learner
 
     @property

@@ -61,7 +61,7 @@ def _is_leaders_own(operation: Operation) -> bool:
 
 
 class Past(NamedTuple):
-    """An applied entry."""
+    """An applied entry, with its outcome."""
 
     now_ms: int
     seed: int

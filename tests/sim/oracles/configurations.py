@@ -17,7 +17,7 @@ class Configurations:
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """Return the present voters."""
+        """Return the voters of the newest configuration."""
         return self._voters[-1]
 
     def applied(self, index: int, voters: tuple[str, ...]) -> None:

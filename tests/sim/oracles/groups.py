@@ -64,7 +64,7 @@ class Rate:
     given_ms: list[int] = field(default_factory=list)
 
     def give(self, now_ms: int, what: str) -> None:
-        """Count a hand-out."""
+        """Count a hand-out at `now_ms`; raises Violation if the rate does not allow it."""
         self.given_ms.append(now_ms)
         if self.most and len(self.given_ms) > self.most and now_ms - self.given_ms[-1 - self.most] < self.per_ms:
             raise Violation(f"{what}: more than {self.most} hand-outs in {self.per_ms} ms, {self.given_ms[-9:]}")

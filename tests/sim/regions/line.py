@@ -36,12 +36,12 @@ class Line:
         self._asked_at: float | None = None
 
     def begin(self) -> None:
-        """Begin to pull."""
+        """Begin to pull, and schedule the first cut."""
         self._regions.events.after(LOOK_S, self._act)
         self._regions.events.after(self._rng.expovariate(1 / CUT_EVERY_S), self._cut)
 
     def heal(self) -> None:
-        """Lose nothing any more."""
+        """End all cuts: nothing is lost from now on."""
         self._healed = True
         self._cut_until = 0.0
 

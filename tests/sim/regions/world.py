@@ -95,7 +95,7 @@ class RegionWorld(World):
 
 
 class ReplicaWorld(RegionWorld):
-    """The replica."""
+    """The world of the replica."""
 
     replica = True
 
@@ -352,7 +352,7 @@ class Regions:
             self.pass_time(LOOK_S)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let this many simulated seconds pass."""
         self.events.run_until(self.events.now + seconds)
 
 

@@ -49,7 +49,7 @@ def asks(world: World, operation: Operation) -> Generator[float, None, Reply]:
 
 
 def request(session: int, number: int, operation: Any) -> Request:
-    """Return a numbered command."""
+    """Return the operation as request `number` of this session."""
     return Request(session, number, b"script  %8d" % number, 0, False, operation)
 
 

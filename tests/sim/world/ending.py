@@ -77,7 +77,7 @@ class Ending:
         world.trace.note(Kind.WELL, "all is well")
 
     def heal(self) -> None:
-        """End all faults."""
+        """End all faults: the network is repaired, and all members run."""
         world = self._world
         world.trace.note(Kind.FAULTS_STOP, "faults stop")
         world.healed = world.clients_stopped = True

@@ -33,13 +33,13 @@ class Endpoint(Protocol):
         """Return whether it wants to talk to this peer."""
 
     def hello(self, receiver: str) -> Hello:
-        """Return its greeting."""
+        """Return the greeting for this receiver."""
 
     def meet(self, hello: Hello) -> None:
         """Handle the greeting of an unknown node."""
 
     def receive(self, sender: str, event: Hello | Message | None) -> None:
-        """Receive a message."""
+        """Take a message; a Hello: the link is up, None: it is down."""
 
 
 class _Item(NamedTuple):
@@ -112,7 +112,7 @@ class Channel:
         self._wait()
 
     def unblock(self) -> None:
-        """Let messages pass again."""
+        """Let messages pass again, those in the queue first."""
         self.blocked = False
         self._wait()
 
@@ -265,12 +265,12 @@ class Network:
             self.lose(sender, receiver)
 
     def unblock(self) -> None:
-        """Unblock all directions."""
+        """Let messages pass in all directions."""
         for channel in self.channels.values():
             channel.unblock()
 
     def repair(self) -> None:
-        """Restore an undisturbed network."""
+        """Restore all lines, also for messages in flight."""
         for channel in self.channels.values():
             channel.hurry()
 

@@ -354,7 +354,7 @@ class SimNode:
         self._note(Kind.PUT_BACK, "has an older copy of its files")
 
     def _forget(self) -> None:
-        """Forget its promises."""
+        """Forget the promises of a node whose disk is lost."""
         if self.voter or self.damaged:
             self._lose_memory()
         else:
@@ -596,7 +596,7 @@ class SimNode:
         return name in self._outbox.peers
 
     def hello(self, receiver: str) -> Hello:
-        """Return its greeting."""
+        """Return the greeting for this receiver."""
         return self.up.hello(receiver)
 
     def meet(self, hello: Hello) -> None:

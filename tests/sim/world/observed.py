@@ -149,7 +149,7 @@ class SlowChild(BackgroundTask):
         return self._status
 
     def finish(self) -> None:
-        """Finish the work now."""
+        """Do the child's work now, in no simulated time."""
         if self._status is not None:
             return
         self._machine.frozen = self._state

@@ -167,7 +167,7 @@ class Check:
         return messages[0]
 
     def none(self, url: str, wait: int = 0, **more: Any) -> None:
-        """Receive nothing."""
+        """Check that nothing is received within `wait` seconds."""
         messages = self.receive(url, WaitTimeSeconds=wait, **more)
         equal([m["Body"] for m in messages], [], "messages received")
 
@@ -189,7 +189,7 @@ class Check:
         self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
 
     def close(self) -> None:
-        """Delete the queues."""
+        """Delete the queues that were created; failures are ignored."""
         for url in self.made:
             with contextlib.suppress(Exception):
                 self.sqs.delete_queue(QueueUrl=url)
@@ -258,7 +258,7 @@ def equal(found: object, wanted: object, what: str = "value") -> None:
 
 
 def true(condition: object, what: str) -> None:
-    """Fail unless this holds."""
+    """Raise AssertionError with `what` unless the condition holds."""
     if not condition:
         raise AssertionError(what)
 

@@ -121,7 +121,7 @@ def test_what_has_no_effect_can_be_refused(server: RealServer, options: Options,
 
 
 def policy(arn: str, count: object = 3) -> str:
-    """Return a RedrivePolicy."""
+    """Return a RedrivePolicy: dead letters go to `arn` after `count` receives."""
     return json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": count})
 
 

@@ -42,7 +42,7 @@ class FakeChild:
         return ids
 
     def go_on(self) -> None:
-        """Begin the next job."""
+        """Begin the next job of the inbox, unless one is in progress."""
         if self.job or not self.inbox:
             return
         job, until = self.inbox.popleft()
@@ -65,7 +65,7 @@ class FakeChild:
         self._go("killed")
 
     def end(self, outcome: Outcome | None = None, usage: Usage | None = None) -> None:
-        """End the work."""
+        """End the job in progress with this outcome, by default done."""
         job, self.job = self.job, None
         if job and self.number in self.family.alive:
             self.go_on()
@@ -95,7 +95,7 @@ class FakeChildren:
 
     @property
     def busy(self) -> list[FakeChild]:
-        """Return those that work."""
+        """Return the children that are processing a job."""
         return [child for child in self.alive.values() if child.job]
 
     def spawner(self) -> Spawner:

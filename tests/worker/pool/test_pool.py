@@ -35,7 +35,7 @@ class Stage:
         await asyncio.to_thread(self.client.put_many, queue, [b"%d" % number for number in range(count)])
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition."""
+        """Wait until the condition holds, for WAIT_S seconds at most."""
         async with asyncio.timeout(WAIT_S):
             while not condition():
                 await asyncio.sleep(0.005)

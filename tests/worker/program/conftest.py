@@ -30,7 +30,7 @@ def client(one_server: Server) -> Iterator[Client]:
 
 @pytest.fixture
 def start(client: Client, one_server: Server, tmp_path: Path) -> Iterator[Start]:
-    """Start workers: start(app, *arguments)."""
+    """A function that starts workers: start(app, *arguments)."""
     with ExitStack() as stack:
         def begin(app: str, *arguments: str) -> Worker:
             return stack.enter_context(Worker(tmp_path, one_server.address, app, *arguments))

@@ -54,7 +54,7 @@ class Act(Struct, eq=False):
 
     @property
     def command(self) -> Command:
-        """Return the command."""
+        """Return the command that was recorded."""
         return self.record.command
 
     @property

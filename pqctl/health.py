@@ -81,7 +81,7 @@ class Health:
 
     @property
     def exit_code(self) -> int:
-        """HEALTHY, DEGRADED or NOT_SERVING."""
+        """The exit code: HEALTHY, DEGRADED or NOT_SERVING."""
         if not self.serving:
             return NOT_SERVING
         all_well = not self.missing and all(node.online is not False and node.role != FULL for node in self.nodes)

@@ -30,7 +30,7 @@ class Effects(Struct):
     restored: bool = False
 
     def add(self, other: Effects) -> None:
-        """Append later effects."""
+        """Append the effects of operations that were executed after those with these effects."""
         self.ready.update(other.ready)
         self.ready_items.update(other.ready_items)
         self.reopened.update(other.reopened)

@@ -115,7 +115,7 @@ class Puller:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End pulling."""
+        """End pulling, and remove what has arrived of a snapshot."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -49,7 +49,7 @@ class Receiver(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_POST(self) -> None:
-        """Verify, then work."""
+        """Verify the signature, do the job unless it was done before, and answer 200; 401 for an invalid signature."""
         length = self.headers.get("content-length", "")
         if not length.isdigit() or int(length) > BODY_BYTES_MAX:
             self.close_connection = True

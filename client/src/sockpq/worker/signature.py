@@ -122,7 +122,7 @@ class Signature(Canvas):
 
     @property
     def step(self) -> Step:
-        """The call."""
+        """The only step of this canvas."""
         return self.steps[0]
 
     def continue_on_failure(self) -> Signature:

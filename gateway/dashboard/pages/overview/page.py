@@ -1,4 +1,4 @@
-"""The first page."""
+"""The first page: the verdict, problems, the figures of now, the nodes, and charts."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class JobView(BodyView):
 
 
 class JobsView(View):
-    """Several jobs."""
+    """A list of jobs."""
 
     jobs: list[JobView]
 

@@ -81,7 +81,7 @@ class WorkerView(View):
 
 
 class WorkersView(View):
-    """Several pools of workers."""
+    """A list of pools of workers."""
 
     workers: list[WorkerView]
 

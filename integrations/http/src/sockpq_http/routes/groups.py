@@ -62,7 +62,7 @@ class GroupView(GroupConfigView):
 
 
 class GroupsView(View):
-    """Several groups."""
+    """A list of groups."""
 
     groups: list[GroupView]
 

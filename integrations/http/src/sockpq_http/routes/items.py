@@ -56,7 +56,7 @@ class ItemView(View):
 
 
 class ItemTotalsView(View):
-    """One of several items."""
+    """An item in a list, with the number of its jobs."""
 
     name: str
     unfinished: int
@@ -66,7 +66,7 @@ class ItemTotalsView(View):
 
 
 class ItemsView(View):
-    """Several items."""
+    """A list of items."""
 
     items: list[ItemTotalsView]
 

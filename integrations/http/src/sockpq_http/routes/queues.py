@@ -124,7 +124,7 @@ class QueueView(View):
 
 
 class QueuesView(View):
-    """Several queues."""
+    """A list of queues."""
 
     queues: list[QueueView]
 
@@ -149,7 +149,7 @@ class MovedView(View):
 
 
 class TotalsView(View):
-    """Waiting and running jobs."""
+    """The numbers of waiting and of running jobs."""
 
     queues: int
     priorities: int

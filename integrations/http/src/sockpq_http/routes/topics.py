@@ -34,7 +34,7 @@ class BindingView(View):
 
 
 class BindingsView(View):
-    """Several bindings."""
+    """A list of bindings."""
 
     bindings: list[BindingView]
 

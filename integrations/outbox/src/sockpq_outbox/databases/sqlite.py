@@ -11,7 +11,7 @@ from sockpq_outbox.sql import Dialect
 
 
 class SqliteDatabase:
-    """A Connection."""
+    """A connection of the module sqlite3."""
 
     dialect: Dialect = "sqlite"
     blocking = True

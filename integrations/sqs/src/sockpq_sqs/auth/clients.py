@@ -40,7 +40,7 @@ class Clients:
                 self._close(name)
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close the clients of all users."""
         for name in list(self._of_users):
             self._close(name)
         await self.own.close()

@@ -18,7 +18,7 @@ class QueueUrlAnswer(Answer):
 
 
 class ListQueuesAnswer(Answer):
-    """A page of URLs."""
+    """A page of URLs of queues."""
 
     queue_urls: QueueUrls = []
     next_token: str | None = None
@@ -32,7 +32,7 @@ class SourceQueuesAnswer(Answer):
 
 
 class QueueAttributesAnswer(Answer):
-    """Attributes of a queue."""
+    """Attributes of a queue, by name."""
 
     attributes: Attributes = {}
 

@@ -4,7 +4,7 @@ Every node of a cluster must have the same ones: they decide what an entry of th
 as `limits.NAME`; the collections in core/store import those that are on their fastest paths by name.
 
 A name ends with its unit: _MS milliseconds, _BYTES bytes, _BITS a shift; otherwise it counts what the name says. What
-an operation costs is declared beside its handler, in the units of core/handlers/cost.py.
+an operation costs is declared next to its handler, in the units of core/handlers/cost.py.
 """
 
 from __future__ import annotations

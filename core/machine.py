@@ -449,7 +449,7 @@ class Machine:
         return JobTotals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
 
     def sums(self) -> StateSums:
-        """Return the jobs of all queues in each state."""
+        """Return the number of jobs of all queues in each state."""
         return queries.sums(self._state)
 
     def names_with_buried(self) -> list[str]:

@@ -224,7 +224,7 @@ def flow_of(counters: Sequence[int]) -> QueueFlow:
 
 
 def sums(state: State) -> StateSums:
-    """Return the jobs of all queues."""
+    """Return the number of jobs of all queues in each state."""
     queues = state.queues
     ready = queues.waiting - queues.delayed
     return StateSums(
@@ -403,7 +403,7 @@ def group_names(state: State) -> Iterator[str]:
 
 
 def queues_of_group(state: State, group: str) -> Collection[str]:
-    """Return the queues in which the group has READY jobs, and the one of its name."""
+    """Return the queues in which the group has READY jobs, and the queue of its name."""
     account = None if state.fair is None else state.fair.accounts.get(group)
     names = {} if account is None else account.queues
     return {**names, group: None} if group in state.queues.by_name else names

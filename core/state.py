@@ -131,7 +131,7 @@ class ToMirror(Struct, frozen=True):
 
 
 class MirrorState(Struct):
-    """The origin's state, which a replica keeps beside its own (spec/region 1)."""
+    """The origin's state, which a replica keeps in addition to its own (spec/region 1)."""
 
     state: State
     part: Collected | None = None           # the bytes of a large frame, with its index as their number

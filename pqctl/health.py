@@ -280,7 +280,7 @@ def _together(one: ServerView, other: ServerView) -> bool:
 
 
 def _belonging(one: ServerView, views: list[ServerView]) -> int:
-    """Count the servers that belong to the cluster of this view; one that does not answer if it is a member."""
+    """Count the servers that belong to the cluster of this view; silent ones count if they are members."""
     clients = {client for _, client in _members(one)}
     return sum(_together(one, view) if view.nodes else view.server in clients for view in views)
 

@@ -30,7 +30,7 @@ OURS = "192.0.2.1"
 
 
 class Api:
-    """Counts the requests of the last second from each address, and refuses what is too much."""
+    """Counts the requests of the last second from each address, and refuses those above the limit."""
 
     def __init__(self) -> None:
         self.begun = time.monotonic()

@@ -63,7 +63,7 @@ class ClientQueues:
     """The queues of all clients that have operations queued, or had until recently."""
 
     def __init__(self, monotonic: Callable[[], float], level: Callable[[], int]) -> None:
-        """`level()`: the feature level of the cluster: fragments are cut from what its programs read."""
+        """`level()`: the feature level of the cluster, for whose programs operations are encoded and then cut."""
         self._monotonic = monotonic
         self._clients: dict[object, _ClientQueue] = {}
         # For each queue with operations: whether it had a turn (or asks too much for a first one), when its first

@@ -4,8 +4,8 @@ Its disk may be full of jobs that were done long ago. To receive the entries tha
 which only a snapshot of its own could free, and for that it has no room either. The state of the others may be very
 small, and replaces all of the follower's data.
 
-If nothing else helps for a long time, a state that is larger than the entries is sent as well: beside its own state the
-follower may have no room for either (Capacity.give_up_state).
+If nothing else helps for a long time, a state that is larger than the entries is sent as well: with its own state on
+the disk the follower may have no room for either (Capacity.give_up_state).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Logs what the origin of a replica has executed: its entries in portions, and its snapshots (spec/region 1).
 
 Only the leader does. It decodes each frame before it proposes it, because a member that cannot execute a committed
-entry must stop: what this cluster does not know is not taken, until the nodes were upgraded.
+entry must stop: an entry unknown to this cluster is not taken until its nodes have been upgraded.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ WIDE = 256      # a group is ranked in up to this many queues
 class FirstJobs:
     """Lists the places of first jobs by group, and moves groups between the runnable and blocked ones of a level.
 
-    `relisted` counts the places listed again, except those of the current command's own jobs.
+    `relisted` counts the places listed again, except for the current command's own jobs.
     """
 
     __slots__ = ("_accounts", "_moved", "_offered", "_places", "_queue_groups", "relisted")

@@ -64,6 +64,6 @@ class GroupOrder(Struct, gc=False, eq=False):
         return list(dict.fromkeys([group for group, _ in given]))
 
     def holds(self, group: str, job: Job) -> bool:
-        """Return whether a RUNNING job of the group stands before this one."""
+        """Return whether a RUNNING job of the group has a place before this one."""
         places = self.running.get(group)
         return places is not None and places.first < (job.rank, job.when, job.seq)

@@ -120,7 +120,7 @@ class FairScheduler:
             del self.queue_groups[name]
 
     def dropped(self, queue: Queue) -> None:
-        """Record that READY jobs of the group named like the queue were dropped unread, but not its first job."""
+        """Record that READY jobs of the group named after the queue were dropped unread, but not its first job."""
         name = queue.name
         groups = self.groups_of(queue)
         self._left_by_ready(self.accounts.get(name))
@@ -202,7 +202,7 @@ class FairScheduler:
         self.now_ms, self._firsts.relisted = now_ms, 0
 
     def take_relisted(self) -> int:
-        """Return the number of places listed again since the last call, except those of commands' own jobs."""
+        """Return the number of places listed again since the last call, except for commands' own jobs."""
         relisted, self._firsts.relisted = self._firsts.relisted, 0
         return relisted
 
@@ -388,7 +388,7 @@ class FairScheduler:
         return waiting - deferred, deferred, running
 
     def is_named(self, group: str) -> bool:
-        """Return whether the group has an unfinished job in a queue not named like it."""
+        """Return whether the group has an unfinished job in a queue of another name."""
         account = self.accounts.get(group)
         return account is not None and account.waiting + account.running > 0
 
@@ -481,7 +481,7 @@ class FairScheduler:
         self.offer(self._account(group))
 
     def _see_own(self, group: str) -> None:
-        """List the jobs in the queue named like the group, which may precede the first use of groups."""
+        """List the jobs in the queue of the group's name, which may precede the first use of groups."""
         queue = self._queues.by_name.get(group)
         if queue is not None and queue.ready_count:
             self._firsts.changed(self.groups_of(queue), group)
@@ -588,14 +588,14 @@ class FairScheduler:
             self._idle.add((account.idle_ms, account.name))
 
     def restore_deferred(self, queue: Queue, group: str, jobs: int) -> None:
-        """Count DELAYED jobs in pages whose group is not named like the queue."""
+        """Count DELAYED jobs in pages whose group does not have the queue's name."""
         account = self._account(group)
         account.waiting += jobs
         account.deferred += jobs
         self.groups_of(queue).foreign_waiting += jobs
 
     def restore_ready(self, queue: Queue) -> None:
-        """Count the READY jobs in the queue's lists whose groups are not named like the queue."""
+        """Count the READY jobs in the queue's lists whose groups do not have the queue's name."""
         counts: dict[str, int] = {}
         if isinstance(queue.ready, GroupedReady):
             counts = {group: jobs.size for group, jobs in queue.ready.groups.items() if group != queue.name}

@@ -63,7 +63,7 @@ class Purged(IntEnum):
 
 
 class EndState(IntEnum):
-    """The end of a job of which there is a record (RETAIN); the numbers follow the ones of JobState."""
+    """The end of a job of which there is a record (RETAIN); the numbers continue those of JobState."""
 
     DONE = 5
     CANCELLED = 6       # deleted, or dropped for a newer one

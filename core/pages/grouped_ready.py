@@ -88,14 +88,14 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
 
     @property
     def other_count(self) -> int:
-        """The number of jobs whose groups are not named like the queue."""
+        """The number of jobs whose groups do not have the queue's name."""
         return self.size - self.own.size
 
     def __iter__(self) -> Iterator[Job]:
         return merge(self.own, self.of_others())
 
     def of_others(self) -> Iterator[Job]:
-        """Yield the jobs whose groups are not named like the queue, in the order of the queue. Raises PageLost."""
+        """Yield the jobs whose groups do not have the queue's name, in the order of the queue. Raises PageLost."""
         outside = self.outside
         if outside is None:
             return iter(self.others)
@@ -308,5 +308,5 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
 
 
 def own_jobs(queue: Queue) -> ReadyJobs:
-    """Return the READY jobs of a queue that are in runs: all whose group is named like the queue."""
+    """Return the READY jobs of a queue that are in runs: all whose group has the queue's name."""
     return queue.ready.own if isinstance(queue.ready, GroupedReady) else queue.ready

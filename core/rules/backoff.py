@@ -10,6 +10,6 @@ SPREAD = 10             # up to a tenth is taken off, so that jobs that failed t
 
 
 def backoff_ms(settings: QueueSettings, attempts: int, bits: int) -> int:
-    """Return the delay after this many attempts; `bits`: random ones."""
+    """Return the delay after this many attempts; `bits`: random bits."""
     longest_ms = min(settings.backoff_max_ms, settings.backoff_ms << min(attempts - 1, DOUBLINGS_MAX))
     return longest_ms - draw(longest_ms // SPREAD + 1, bits)

@@ -98,7 +98,7 @@ def split_by_groups(queue: Queue) -> None:
 
 
 def count_jobs(state: State, scheduler: FairScheduler) -> None:
-    """Add all jobs that lie in queues of other names to their groups.
+    """Add all jobs that are in queues of other names to their groups.
 
     RUNNING ones come first: READY jobs are listed by open groups, which are known only when all running jobs are
     counted.

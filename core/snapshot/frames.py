@@ -150,7 +150,7 @@ class SeqRanks(Struct, array_like=True, tag="seq ranks", forbid_unknown_fields=T
 
 
 class GroupWaiting(Struct, array_like=True, tag="group waiting", forbid_unknown_fields=True):
-    """READY jobs in memory whose groups are not named like their queue, before its own ones. Only by reference."""
+    """READY jobs in memory of groups without their queue's name, before the queue's own ones. Only by reference."""
 
     queue: str
     jobs: list[WaitingRow]

@@ -6,20 +6,19 @@
     checksum    32 bytes    BLAKE2b of everything before
 
 The frames are, in this order: one Head; Settings, when any was given; MapFrame, when there is a map of clusters;
-RegionFrame, when the cluster was promoted or fenced;
-PulseTable, and PulseRows in name order, when there are pulses or have been; OldestIndex, when there is one; QueueRows,
-in name order; Waiting, queues in name order and the jobs of a queue in the order of their places; Delayed, likewise in
-the order in which they become active; Buried, likewise in the order of their burials; Running, in rising id; ItemRows,
-in name order; Released, in the order in which the items were finished; ErrorRows, in rising number, when workers have
-left texts; BindingRows, topics in name order and the bindings of each in their order; GroupRows, in name order;
-FairTable and FairRows, in name order, when groups are in use, and RateRows, queues and groups in name order; UsedRows
-and CountedRows, in name order; KeptRows and RememberedRows, queues in name order and the keys of a queue in the order
-of their expiry; RecordRows, queues in name order and the records of a queue in the order in which their jobs ended;
-SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
-Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an operation in fragments is; of a replica
-MirrorTable and MirrorBytes, and PartBytes and ArrivingBytes, when some have come; one End. Long lists
-are cut into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its
-number.
+RegionFrame, when the cluster was promoted or fenced; PulseTable, and PulseRows in name order, when there are pulses or
+have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order and the jobs of a
+queue in the order of their places; Delayed, likewise in the order in which they become active; Buried, likewise in the
+order of their burials; Running, in rising id; ItemRows, in name order; Released, in the order in which the items were
+finished; ErrorRows, in rising number, when workers have left texts; BindingRows, topics in name order and the bindings
+of each in their order; GroupRows, in name order; FairTable and FairRows, in name order, when groups are in use, and
+RateRows, queues and groups in name order; UsedRows and CountedRows, in name order; KeptRows and RememberedRows, queues
+in name order and the keys of a queue in the order of their expiry; RecordRows, queues in name order and the records of
+a queue in the order in which their jobs ended; SessionTable and SessionRows, in rising number, when there has been a
+session; WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when
+an operation in fragments is; of a replica MirrorTable and MirrorBytes, and PartBytes and ArrivingBytes, when some have
+come; one End. Long lists are cut into several frames. A body that jobs of several queues share (Extras.body) is in the
+first row that has its number.
 
 A node may write a snapshot by reference for its own use: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before all of them. In a queue

@@ -212,7 +212,7 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
 
 
 def kicked_place(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `queue` for the queue in which the job lies, and for the one to which it goes back."""
+    """Require `queue` for the queue in which the job is, and for the one to which it goes back."""
     place: Place = command.operation.selector
     if "" in rights.queue:
         return None

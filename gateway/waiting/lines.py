@@ -77,7 +77,7 @@ class Lines(dict[K, int | list[int]]):
         return place < len(line) and line[place] == number
 
     def first(self, key: K) -> int | None:
-        """Return the number of the longest waiter in this line, None if the line is empty."""
+        """Return the number of the waiter that has waited longest in this line, None if the line is empty."""
         line = self.get(key)
         return line if line is None or isinstance(line, int) else line[0]
 

@@ -119,7 +119,7 @@ class WaitLists:
                 del self._items[queue]
 
     def first(self, queue: str) -> int | None:
-        """Return the number of the longest waiter for a job of this queue, whatever its item."""
+        """Return the number of the waiter that has waited longest for a job of this queue, whatever its item."""
         if self._left:
             self._skip(self._queues, queue, queue)
         first = self._queues.first(queue)
@@ -129,7 +129,7 @@ class WaitLists:
         return of_any if first is None or of_any is None else min(first, of_any)
 
     def first_of_item(self, queue: str, item: str) -> int | None:
-        """Return the number of the longest waiter for a job of this queue and item."""
+        """Return the number of the waiter that has waited longest for a job of this queue and item."""
         if not self._items:
             return None
         if self._left and queue in self._items:

@@ -96,7 +96,7 @@ def verify(call: Call, file: str) -> int:
 
 
 def restore(call: Call, file: str, *, dry_run: bool, with_users: bool, yes: bool) -> int:
-    """Replace the state of the cluster by a backup, or describe what that would do."""
+    """Replace the state of the cluster with a backup, or describe what that would do."""
     with opened(file) as stream, cluster_of(call, serving=True) as (client, servers):
         must_play_no_part(call, servers)        # the client would try for minutes, as in an election
         contents = _read(file, stream)

@@ -66,7 +66,7 @@ def import_() -> None:
 @command(import_, timeout=30.0, epilog=exit_codes.epilog(refused="some are reserved there, and stay"))
 @click.argument("address", metavar="HOST:PORT")
 def beanstalkd(call: Call, address: str) -> int:
-    """Move all jobs of the beanstalkd at HOST:PORT into queues named like its tubes.
+    """Move all jobs of the beanstalkd at HOST:PORT into queues with the names of its tubes.
 
     Ready, delayed and buried jobs keep priority, delay and time to run; each is put here before it is deleted there.
     Reserved ones stay. An interrupted import continues when it is run again.

@@ -135,7 +135,7 @@ def delete(call: Call, name: str, force: bool, leave: bool, yes: bool) -> int:
 def purge(call: Call, name: str, state: str, yes: bool) -> int:
     """Remove the jobs of queue NAME that are in this state.
 
-    `own`: all that lie in it, running ones too, but not dead ones, which lie in other queues. `ended`: what is kept of
+    `own`: all that are in it, running ones too, but not dead ones, which are in other queues. `ended`: what is kept of
     those that have ended. `all`: everything but running ones.
     """
     from sockpqd.pqctl.actions.queues import settings

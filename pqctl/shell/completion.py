@@ -51,7 +51,7 @@ class Words:
         self._asked_at = -NAMES_S
 
     def after(self, before: str) -> list[str]:
-        """Return the words that may stand after this text, all beginning with its unfinished last word."""
+        """Return the words that may follow this text, all beginning with its unfinished last word."""
         *words, unfinished = before.split(" ")
         words = [word for word in words if word]
         if words[:1] == ["REQ"]:

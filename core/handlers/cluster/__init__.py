@@ -1,1 +1,1 @@
-"""Operations on the cluster itself: leadership, members and CLONE. May import what handlers may."""
+"""Operations on the cluster itself: leadership, members and CLONE. May import the same rooms as `handlers`."""

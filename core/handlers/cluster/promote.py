@@ -140,7 +140,7 @@ def _line_of(known: ClusterMap, cluster_id: bytes | None) -> ClusterLine | None:
 
 
 def _joined(known: ClusterMap, name: str, names: set[str], cluster: str) -> bytes:
-    """Return the text of the map with the one line `cluster` for all these names, the first of which stood there.
+    """Return the text of the map with the line `cluster` in place of the lines of all these names, where the first was.
 
     What the other names own belongs to `name`, and a move from one of them to another has ended.
     """

@@ -40,7 +40,7 @@ def awaited_job(state: State, selector: AwaitSelector) -> AnyJob | None:
 
 
 def death_of(job: AnyJob) -> JobState | None:
-    """DEAD or BURIED if the job lies there; None if its end is still to come."""
+    """Return DEAD or BURIED if the job is; None if its end is still to come."""
     if isinstance(job, BuriedJob):
         return JobState.BURIED
     dead = isinstance(job, Job) and job.extras is not None and job.extras.origin is not None

@@ -127,7 +127,7 @@ def _change(found: dict[str, Any], words: Words) -> QueueChange:
 
 
 def queue_create(words: Words) -> Command:
-    """QUEUE CREATE <queue>, with or without settings; BOUND stands last."""
+    """QUEUE CREATE <queue>, with or without settings; BOUND comes last."""
     if len(words) < 2:
         raise ArgumentError("QUEUE CREATE takes a queue, and its settings")
     found = read_options(words, 2, CREATE_SETTINGS)

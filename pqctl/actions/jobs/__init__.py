@@ -1,1 +1,4 @@
-"""`pqctl job ..` and `queue peek`: work with single jobs, change them, look at them. May use what actions may."""
+"""`pqctl job ..` and `queue peek`: work with single jobs, change them, look at them.
+
+May import the same rooms as `actions`.
+"""

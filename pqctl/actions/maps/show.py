@@ -87,7 +87,7 @@ def _of_clusters(found: Clusters) -> Iterator[str]:
 
 
 def _in_place(known: ClusterMap, queue: str, cluster: str) -> bool:
-    """Return whether jobs of the queue may lie in the cluster."""
+    """Return whether the cluster may have jobs of the queue."""
     if alive(queue) in known.spread or known.owner(queue) == cluster:
         return True
     return any(queue.startswith(prefix) and moving.source == cluster for prefix, moving in known.moving.items())

@@ -1,1 +1,4 @@
-"""`pqctl queue ..`, `topic ..`, `config` and `sched ..`: counts, settings and contents. May use what actions may."""
+"""`pqctl queue ..`, `topic ..`, `config` and `sched ..`: counts, settings and contents.
+
+May import the same rooms as `actions`.
+"""

@@ -89,7 +89,7 @@ def _until(
 
 
 class _Catching:
-    """A copy that catches up, and what it complains of meanwhile."""
+    """A copy that catches up, and the problems that it reports meanwhile."""
 
     def __init__(self, copy: Client, node: DrillNode) -> None:
         self._copy = copy

@@ -84,7 +84,7 @@ def stop(call: Call, yes: bool) -> int:
 def _stopped(
     call: Call, client: Client, servers: Servers, told: dict[str, ReplicaStatus],
 ) -> tuple[str, int]:
-    """Return where a stopped replica stands, in words and as a number; `told`: the earlier answers of its nodes."""
+    """Return the position of a stopped replica, in words and as a number; `told`: the earlier answers of its nodes."""
     try:
         now = copy_of(call, client, servers)
     except (Failure, SockpqError):                      # it is stopped, whether a node says where or not

@@ -65,7 +65,7 @@ async def _put(
     executor: Router, puts: Sequence[Command[Stored]], timeout: float | None, retry_unknown: bool | None, *,
     counted: bool,
 ) -> list[object]:
-    """Return for each of these PUTs what its answer says, or its error. Raises BatchFailed, about all."""
+    """Return the content of the answer to each of these PUTs, or its error. Raises BatchFailed, about all."""
     groups = executor.by_cluster(puts)
     if len(groups) > 1:
         return await _put_apart(executor, puts, groups, timeout, retry_unknown, counted=counted)

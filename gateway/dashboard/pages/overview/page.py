@@ -51,7 +51,7 @@ async def show(view: View) -> str:
 
 
 async def _now(view: View) -> Markup:
-    """Return the tiles: the current figures, and beside them means of the last minutes."""
+    """Return the tiles: the current figures, with the means of the last minutes."""
     series = view.samples.cluster
     now = series.now()
     span, span_s = recent(view)

@@ -59,7 +59,7 @@ async def of_queue(view: View, name: str, figures: Mapping[str, int], settings: 
 
 
 def died_elsewhere(view: View, name: str) -> str | None:
-    """Return the queue whose dead jobs lie in this one, by its first job; None if it is not a dead-letter queue."""
+    """Return the queue whose dead jobs are in this one, by its first job; None if it is not a dead-letter queue."""
     first = view.cluster.machine.next_jobs(name, JobState.READY, 1, [])
     return first[0].extras.origin if first and first[0].extras is not None else None
 

@@ -1,7 +1,7 @@
 """The kinds of data that follow lines, and where their length is found in a malformed line.
 
 If data follow only with an option, a malformed line is read like a valid one: from the left, a known option takes its
-value, and any other word stands alone. Data follow if the second-to-last word is such an option.
+value, and any other word is taken by itself. Data follow if the second-to-last word is such an option.
 """
 
 from __future__ import annotations

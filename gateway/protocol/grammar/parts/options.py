@@ -113,7 +113,7 @@ def _second(word: bytes, option: Option, table: Table, before: Words) -> Argumen
 
 
 def keywords(table: Table) -> str:
-    """List the keywords in alphabetical order, each with those that stand directly behind it."""
+    """List the keywords in alphabetical order, each with the ones allowed directly behind it."""
     return ", ".join(word.decode() + _behind(table[word]) for word in sorted(table))
 
 

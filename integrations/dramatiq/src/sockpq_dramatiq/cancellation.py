@@ -29,7 +29,7 @@ class Cancellations:
     """Listens for the removal of jobs that a worker has; each process has one subscription."""
 
     def __init__(self, client: Client, names: str | None) -> None:
-        """`names`: of the queues whose events are of interest: a prefix with `*`, or None for all."""
+        """`names`: the queues whose events are needed: a prefix with `*`, or None for all."""
         self._client = client
         self._names = names
         self._lock = threading.Lock()

@@ -97,7 +97,7 @@ class Step:
         return bool(self._retry)
 
     def retry(self, commands: Sequence[Command]) -> None:
-        """Let the message end by these commands, which put it back, instead of by DONE."""
+        """Let the message end with these commands, which put it back, instead of with DONE."""
         self._retry = commands
 
     def acknowledge(self) -> bool:
@@ -105,7 +105,7 @@ class Step:
         return self._end(self._retry or (Command(lambda to: to.done(self.job)),))
 
     def reject(self, commands: Sequence[Command]) -> bool:
-        """End the message by these commands, which make it a dead letter. See `_end`."""
+        """End the message with these commands, which make it a dead letter. See `_end`."""
         return self._end(commands)
 
     def _end(self, ending: Sequence[Command]) -> bool:

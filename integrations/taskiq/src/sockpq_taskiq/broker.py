@@ -159,7 +159,7 @@ class SockpqBroker(AsyncBroker):
         return held
 
     async def shutdown(self) -> None:
-        """Give back what was taken and is not done, and close the client."""
+        """Give back tasks that were taken and are not done, and close the client."""
         await super().shutdown()
         client, self._client = self._client, None
         takers, self._takers = self._takers, []

@@ -158,7 +158,7 @@ def put_frame(
     lease: float | None,
     dedup: tuple[str, float] | None,
 ) -> PutFrame:
-    """Return what a PUT with these options has besides its data; see put()."""
+    """Return the parts of a PUT with these options other than its data; see put()."""
     start, end, of_line = put_line(
         queue, priority, item, new_item,
         put_options(delay, at, ttl, every, after, key, on_duplicate, tries, group, when)
@@ -490,7 +490,7 @@ def _job_of_number(shown: Shown) -> Reader[Handed]:
 
 
 class Shown(NamedTuple):
-    """The parts of a job that its line shows, other than its body."""
+    """The parts of a job that its line shows in addition to its body."""
 
     meta: bool = False
     headers: bool = False

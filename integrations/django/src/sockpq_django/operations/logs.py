@@ -9,7 +9,7 @@ import sys
 def log_once() -> None:
     """Take Django's handler of standard error from its logger, if the root logger has one that writes its lines too.
 
-    With DEBUG each line of `django.tasks` and the like would be there twice.
+    With DEBUG each line of `django.tasks` and the like would appear twice.
     """
     if any(_writes_to_stderr(handler) for handler in logging.getLogger().handlers):
         django = logging.getLogger("django")

@@ -94,7 +94,7 @@ def no_such_method(method: str, allowed: Iterable[str], below: Iterable[str]) ->
 
 
 def _detail(error: Mapping[str, Any]) -> str:
-    """Return what is wrong with a value; a text of a wrong form is described in words, not by its pattern."""
+    """Describe what is wrong with a value; the form of a text is described in words, not by its pattern."""
     pattern = str((error.get("ctx") or {}).get("pattern"))
     return (WORDS.get(pattern) or str(error.get("msg", "not valid")))[:500]
 

@@ -3,7 +3,7 @@
 A URL, or the answer of DNS for its host, may come from somebody who wants this program to reach what they cannot
 (server-side request forgery). So the address is judged, not the name: a name is resolved once for a connection, what
 must not be reached is left out, and the connection is made to one of the addresses that were judged. TLS and the header
-`Host` still use the name. A second check stands where the socket is made, so no path of the HTTP library avoids it.
+`Host` still use the name. A second check is made where the socket is created, so no path of the HTTP library avoids it.
 """
 
 from __future__ import annotations

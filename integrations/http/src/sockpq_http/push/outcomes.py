@@ -66,7 +66,7 @@ class Outcomes:
                 await asyncio.sleep(PAUSE_S)
 
     async def flush(self, seconds: float) -> None:
-        """Wait until everything is reported, for this long at most; what is not goes back with its session."""
+        """Wait until everything is reported, for this long at most; the others go back with their session."""
         self._leaving = True
         if (sending := self._sending) is not None:
             await asyncio.wait([sending], timeout=seconds)

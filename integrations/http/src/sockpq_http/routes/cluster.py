@@ -87,7 +87,7 @@ class WorkersView(View):
 
 
 async def status(caller: Calling) -> Response:
-    """Return the nodes of the cluster, and what it can do."""
+    """Return the nodes of the cluster, and its features."""
     client = caller.client
     identity = await client.cluster_id()
     nodes = [

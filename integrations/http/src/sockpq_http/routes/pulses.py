@@ -81,7 +81,7 @@ class FiguresView(View):
 
 
 class TurnView(BodyView):
-    """A turn: report its result under its ticket. Its body is what was set for the pulse."""
+    """A turn: report its result under its ticket. Its body is the data set for the pulse."""
 
     ticket: Id
     act: bool = Field(description="Whether it says to act.")

@@ -57,7 +57,7 @@ RATE: dict[int | str, dict[str, Any]] = {200: {"headers": {"RateLimit-Policy": {
 async def take(caller: Calling, queue: Queue, wanted: Take | None = None) -> Response:
     """Take jobs from a queue; the list is empty if there is none in time.
 
-    If the client hangs up while it waits, what it would have got goes back to its place.
+    If the client hangs up while it waits, the jobs that it would have got go back to their places.
     """
     return await _take(caller, [queue], wanted or Take(), None)
 

@@ -159,7 +159,7 @@ class Operations(Model):
 
 
 class ResultView(View):
-    """The result of one operation; what does not apply to it is left out."""
+    """The result of one operation; properties that do not apply to it are left out."""
 
     op: str
     stored: StoredView | None = None

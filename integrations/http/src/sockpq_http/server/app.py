@@ -56,7 +56,7 @@ class Service:
         self.asgi = self._behind_gates(self.app)
 
     def client(self, timeout_s: float) -> Client:
-        """Return a client without a user, for what concerns the program itself."""
+        """Return a client without a user, for the program's own purposes."""
         return Client(self.settings.servers, tls=self.settings.ca, timeout=timeout_s, user=None)
 
     def _client(self, credentials: Credentials | None) -> Client:

@@ -108,7 +108,7 @@ def _refine(operation: dict[str, Any]) -> None:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of what may be left out but is never null: a parameter, a field, or a whole body."""
+    """Return the schema of a value that may be left out but is never null: a parameter, a field, or a whole body."""
     choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     if len(choices) == len(schema.get("anyOf", ())):
         return schema

@@ -163,7 +163,7 @@ def retry_failed(database: str, queue: str | None) -> None:
 def forget_before(database: str, moment: str, yes: bool) -> None:
     """Remove rows written before TIME (2026-11-30T12:00:00+00:00, or Unix time) without putting them.
 
-    For a database that was restored from a backup: what it had put since then is in its table again. Stop the relay
+    For a database that was restored from a backup: rows that were put since then are in its table again. Stop the relay
     first.
     """
     with _errors(), _opened(database) as opened:

@@ -1,7 +1,7 @@
 """The ledger: a job in the cluster whose body names the last batch that was put, held by the relay that is at work.
 
-A batch is put by one transaction of the cluster that also writes its name into the ledger, so it is put and noted, or
-neither. The ledger has one holder at a time, whose hand-out ends by its lease; a transaction of a former one is
+A batch is put by one transaction of the cluster that also writes its name into the ledger, so it is both put and noted,
+or neither. The ledger has one holder at a time, whose hand-out ends with its lease; a transaction of a former holder is
 aborted. What a new holder reads there is final, and tells it which rows of the database were put. Neither side depends
 on a clock, a key or a session.
 """

@@ -119,7 +119,7 @@ class Connection(web.RequestHandler):
         return str(self.stage) if 0 < limit_s < now - self._since else None
 
     def cut(self, why: str) -> None:
-        """Close at once; what is unsent is dropped, by the kernel as well. A handshake of TLS fails."""
+        """Close at once; unsent output is dropped, by the kernel as well. A handshake of TLS fails."""
         self._host.cut_off(self, why)
         with suppress(OSError):                 # it is closed already
             self._accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
@@ -139,7 +139,7 @@ class Connection(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is not HTTP. It is not logged, as anybody could fill the log with it.
+        """Answer input that is not HTTP. It is not logged, as anybody could fill the log with it.
 
         The traceback of the error refers to what was received, and with it to itself: a flood of such connections would
         take hundreds of megabytes until the garbage collector runs.

@@ -1,4 +1,4 @@
-"""Attributes of messages: what they may be, their size, and which of them a receiver asked for."""
+"""Attributes of messages: their rules, their size, and the choice of those that a receiver asked for."""
 
 from __future__ import annotations
 

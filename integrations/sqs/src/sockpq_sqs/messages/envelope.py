@@ -67,7 +67,7 @@ def _fits(name: str, kind: str, text: str) -> bool:
 
 
 def unpacked(data: bytes, headers: Mapping[str, str]) -> tuple[bytes, dict[str, AttributeValue]]:
-    """Return the body and the attributes of a job. What cannot be an envelope of ours is all body."""
+    """Return the body and the attributes of a job. Data that cannot be an envelope of ours are all body."""
     found: dict[str, AttributeValue] = {}
     length = headers.get(ATTRIBUTES)
     if length is not None and length.isascii() and length.isdigit() and int(length) <= len(data):

@@ -54,7 +54,7 @@ class QueueActions:
         return answers.QueueUrlAnswer(queue_url=queue.url(call))
 
     async def _compare(self, call: Call, queue: QueueName, entry: Entry, given: Mapping[str, str]) -> None:
-        """Raise SqsError if the queue that exists has another value for one of these attributes."""
+        """Raise SqsError if the existing queue has another value for one of these attributes."""
         wanted = await self.changed(call, queue, Entry(created=0, modified=0), given, creating=True)
         shown = {**attributes.defaults(fifo=queue.is_fifo), **entry.attributes}
         for name in given:
@@ -157,7 +157,7 @@ class QueueActions:
         return answers.Nothing()
 
     async def delete(self, call: Call, request: requests.DeleteQueueRequest) -> answers.Nothing:
-        """Delete a queue and its messages. Dead letters that came from it stay where they lie."""
+        """Delete a queue and its messages. Dead letters that came from it stay where they are."""
         queue = self._names.of_url(call, request.queue_url)
         await self._registry.get(queue)
         await backing.delete(call, queue)

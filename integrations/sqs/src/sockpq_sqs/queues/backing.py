@@ -53,6 +53,6 @@ async def purge(call: Call, queue: QueueName) -> None:
 
 
 async def delete(call: Call, queue: QueueName) -> None:
-    """Delete the queue with its messages. Dead letters that came from it stay where they lie."""
+    """Delete the queue with its messages. Dead letters that came from it stay where they are."""
     with suppress(QueueNotFound):
         await call.user.client.queue_delete(queue.server, force=True, leave=True)

@@ -60,7 +60,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
 
     @property
     def size_max(self) -> int:
-        """Bytes of a message's body and attributes."""
+        """The maximum size of a message, body and attributes, in bytes."""
         return self.number("MaximumMessageSize", SIZE_MAX)
 
     @property

@@ -22,7 +22,7 @@ class RedrivePolicies:
         self._registry = registry
 
     async def redrive(self, queue: QueueName, text: str, region: str) -> tuple[str, Redrive | None]:
-        """Return the policy in its canonical form, and what the cluster does. Raises SqsError.
+        """Return the policy in its canonical form, and the setting that the cluster carries out. Raises SqsError.
 
         A queue that is its own dead-letter queue, which SQS accepts, never gives a message up: the cluster has no use
         for such a setting.

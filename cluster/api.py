@@ -430,7 +430,7 @@ class Cluster(Protocol):
         """The name of the leader, None when this node knows none."""
 
     def interconnect_id(self) -> int:
-        """The number that INTERCONNECT answers (spec/cluster 5): minimal only on the serving leader."""
+        """The number that INTERCONNECT reports (spec/cluster 5): minimal only on the serving leader."""
 
     def status(self) -> list[NodeStatus]:
         """All members, ordered by server id."""

@@ -17,7 +17,7 @@ EVER = float("inf")
 
 
 class Quorum:
-    """Counts voters. `voters`: all members with a vote; `peers`: the other ones; `majority`: the number needed."""
+    """Counts voters. `voters`: all members with a vote; `peers`: the others; `majority`: the number needed."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

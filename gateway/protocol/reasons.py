@@ -46,8 +46,8 @@ def suggestion_or_all(word: bytes, known: Collection[bytes]) -> str:
 
 
 def _one_slip(word: bytes, other: bytes) -> bool:
-    """Return whether one letter added, left out or changed, or two neighbours exchanged, make these words equal, whose
-    lengths differ by one at most.
+    """Return whether these words, whose lengths differ by one at most, differ by one letter or by two exchanged
+    neighbours.
     """
     shorter, longer = sorted((word, other), key=len)
     if len(shorter) < 2:

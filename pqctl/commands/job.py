@@ -287,7 +287,7 @@ def find(
     call: Call, queues: tuple[str, ...], states: tuple[str, ...], header: str | None, key: str | None,
     item: str | None, group: str | None, reason: str | None, since: float | None, until: float | None, count: int,
 ) -> int:
-    """Find the jobs of the QUEUEs, or of all, that match all options: running, waiting or ended ones.
+    """Find the jobs of the QUEUEs, or of all, that match all given options: running, waiting or ended ones.
 
     Each is shown with the words by which other commands find it.
     """

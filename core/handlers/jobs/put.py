@@ -196,7 +196,7 @@ def put_with_brings(state: State, operation: PutWith) -> Iterable[str]:
 
 
 def _exists(operation: PutWith, number: int) -> Reply:
-    """Return the reply of success that there is a job already. `number`: its own, 0: it has none."""
+    """Return the successful reply for a job that exists already. `number`: its number, 0 without one."""
     return replies.IgnoredNumber(number) if operation.number and number else replies.JOB_IGNORED
 
 

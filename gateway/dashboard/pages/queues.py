@@ -108,7 +108,7 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
 
 
 def _marks(view: View, name: str, oldest_ms: int) -> Iterator[Child]:
-    """Yield, in a word each, the reasons why the jobs of a queue wait, as the first page and the queue's own do."""
+    """Yield, in a word each, the reasons why the jobs of a queue wait, as on the first page and the queue's own."""
     machine = view.cluster.machine
     origin, settings, figures = died_elsewhere(view, name), machine.queue_settings(name), machine.stat(
         name, view.cluster.time_ms)

@@ -49,7 +49,7 @@ class Verdict(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """The settings of a target that decide about its answers."""
+    """The settings of a target by which its answers are judged."""
 
     result: bool
     bury: Collection[int | str]

@@ -15,7 +15,7 @@ ACTIVE = ("RUNNING", "CANCELLING")
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
-    """A task: names of queues in the account, without the destination to where the messages came from.
+    """A task: names of queues in the account; without a destination messages go back to where they came from.
 
     `rate`: messages a second at most. `to_move`: how many waited when it began. Times in milliseconds.
     """

@@ -23,7 +23,7 @@ class ListShape(Struct, frozen=True):
 
 
 class MapShape(Struct, frozen=True):
-    """A map from strings, and how key and value of an entry are named."""
+    """A map from strings, with the names of an entry's key and value."""
 
     key: str
     value: str

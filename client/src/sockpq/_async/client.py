@@ -1198,9 +1198,9 @@ class Client:
     async def item_cancel(self, item: str, reason: str | None = None, *, timeout: float | None = None) -> int:
         """Remove all jobs of an item, and jobs that wait for it to be done; returns how many it has.
 
-        None of them is handed out any more, and none can be added. Workers of running ones are notified ("CANCEL" of
-        events()), and end them in any way. A hold stays: the item ends with it at the earliest. `reason`: a word for
-        records and logs. Raises ItemNotFound when it has neither a job nor a hold.
+        No more of them are handed out, and none can be added. Workers of running ones are notified ("CANCEL" of
+        events()), and may end them in any way. A hold stays: the item ends with it at the earliest. `reason`: a word
+        for records and logs. Raises ItemNotFound when it has neither a job nor a hold.
         """
         return await run(self._executor.run(items.item_cancel(item, reason), timeout=timeout))
 

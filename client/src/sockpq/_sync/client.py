@@ -639,8 +639,8 @@ class Client:
 
         The job by its number (put(number=True)), or by its `Key`: the unfinished job that has this key now. It is
         "done", with the result of done(result=); "cancelled" or "expired"; or "dead" or "buried", with the text of its
-        error. Raises JobNotFound when there is no such job, also when its queue does not keep the ended ones, and
-        when it was purged.
+        error. Raises JobNotFound when there is no such job, which includes jobs that were purged, and ended ones that
+        their queue does not keep.
         """
         return run(self._executor.run(records.await_job(job, wait), timeout=timeout, wait=wait))
 
@@ -750,9 +750,9 @@ class Client:
         its owner, for queues that choose by groups and for get(policy="fair"); by default the queue's name. `number`:
         it gets a number, the `number` of the result, by which `Number` finds it in any state and queue, and it always
         returns to its old place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its
-        queue's. `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks
-        for. `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
-        nothing and returns `outcome` "exists", even if the job has ended.
+        queue's. `headers`: names and values in addition to its body, which a consumer reads as `job.headers` and find()
+        looks for. `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one
+        queues nothing and returns `outcome` "exists", even if the job has ended.
 
         Raises JobExists, QueueFull, QueuePaused, QueueNotFound according to these options and the queue's settings.
         """
@@ -952,8 +952,8 @@ class Client:
     ) -> Finished:
         """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`.
 
-        Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`:
-        JobRunning also when that job is running; without it a running job is removed.
+        Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`: raises
+        JobRunning even when that job is running; without it a running job is removed.
         """
         return run(self._executor.run(
             jobs.delete(job, untaken=untaken), timeout=timeout, retry_unknown=retry_unknown
@@ -1199,9 +1199,9 @@ class Client:
     def item_cancel(self, item: str, reason: str | None = None, *, timeout: float | None = None) -> int:
         """Remove all jobs of an item, and jobs that wait for it to be done; returns how many it has.
 
-        None of them is handed out any more, and none can be added. Workers of running ones are notified ("CANCEL" of
-        events()), and end them in any way. A hold stays: the item ends with it at the earliest. `reason`: a word for
-        records and logs. Raises ItemNotFound when it has neither a job nor a hold.
+        No more of them are handed out, and none can be added. Workers of running ones are notified ("CANCEL" of
+        events()), and may end them in any way. A hold stays: the item ends with it at the earliest. `reason`: a word
+        for records and logs. Raises ItemNotFound when it has neither a job nor a hold.
         """
         return run(self._executor.run(items.item_cancel(item, reason), timeout=timeout))
 
@@ -1279,7 +1279,7 @@ class Client:
         ))
 
     def clone(self, snapshot: Data, *, timeout: float | None = None, retry_unknown: bool | None = None) -> None:
-        """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then.
+        """Replace the state of the whole cluster with a snapshot. Raises InvalidSnapshot; nothing is changed then.
 
         A read-only memoryview, for example of a mapped file, is sent without a copy.
         """
@@ -1622,7 +1622,7 @@ class Client:
         return run(self._executor.run_where(cluster.cluster_hash(), server, timeout=timeout))
 
     def cluster_replica(self, server: str, *, timeout: float | None = None) -> ReplicaStatus | None:
-        """Return how this server of a copy in another region follows its origin; None if its cluster is no copy.
+        """Return how this server of a copy in another region follows its origin; None if its cluster is not a copy.
 
         Raises Refused (`409 Fenced <id>`) when the cluster was switched off for good, as a copy has taken its place.
         """
@@ -1680,7 +1680,7 @@ class Client:
         """Make this replica of another cluster a cluster of its own, with the state that it has (docs/REGIONS.md).
 
         Returns how many entries of the origin's log are in it. What still runs has `grace` seconds more, 60 by default.
-        Raises Refused if this cluster is no replica.
+        Raises Refused if this cluster is not a replica.
         """
         return run(self._executor.run_at_leader(cluster.cluster_promote(grace), timeout=timeout))
 
@@ -1758,7 +1758,7 @@ class Client:
         return run(self._executor.run_where(clusters.cluster_map(), server, timeout=timeout))
 
     def set_cluster_map(self, new: ClusterMap, *, timeout: float | None = None) -> None:
-        """Replace the map of this cluster by one of a greater version; the same map again is accepted, too.
+        """Replace the map of this cluster with one of a greater version; the same map again is accepted, too.
 
         Other clusters keep theirs. Raises MapChanged when the cluster has this version or a greater one.
         """

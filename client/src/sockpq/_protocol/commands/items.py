@@ -82,9 +82,9 @@ def item_release(item: str) -> Command[bool]:
 def item_cancel(item: str, reason: str | None = None) -> Command[int]:
     """Remove all jobs of an item, and jobs that wait for it to be done; returns how many it has.
 
-    No more of them are handed out, and none can be added. Workers of running ones are notified ("CANCEL" of events()),
-    and may end them in any way. A hold stays: the item ends with it at the earliest. `reason`: a word for records and
-    logs. Raises ItemNotFound when it has neither a job nor a hold.
+    No more of them are handed out, and none can be added. Workers of running ones are notified ("CANCEL" of
+    events()), and may end them in any way. A hold stays: the item ends with it at the earliest. `reason`: a word
+    for records and logs. Raises ItemNotFound when it has neither a job nor a hold.
     """
     line = f"ITEM CANCEL {_item(item)}" + ("" if reason is None else f" REASON {arguments.reason(reason)}")
     return single(line, number_of, Repeat.HARMLESS, slow=True, logged=True, needs=NEEDS)

@@ -115,9 +115,9 @@ def put(
     its owner, for queues that choose by groups and for get(policy="fair"); by default the queue's name. `number`:
     it gets a number, the `number` of the result, by which `Number` finds it in any state and queue, and it always
     returns to its old place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its
-    queue's. `headers`: names and values beside its body, which a consumer reads as `job.headers` and find() looks
-    for. `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one queues
-    nothing and returns `outcome` "exists", even if the job has ended.
+    queue's. `headers`: names and values in addition to its body, which a consumer reads as `job.headers` and find()
+    looks for. `dedup`: a key and seconds: while the queue remembers an accepted put() with this key, another one
+    queues nothing and returns `outcome` "exists", even if the job has ended.
 
     Raises JobExists, QueueFull, QueuePaused, QueueNotFound according to these options and the queue's settings.
     """

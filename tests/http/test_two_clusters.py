@@ -59,7 +59,9 @@ def test_a_key_is_good_at_every_instance(doors: tuple[Door, Door], queue: str) -
 def test_markers_are_in_a_queue_of_their_cluster() -> None:
     clusters = {name: MappedCluster(name * 16, ("h:1",)) for name in ("a", "b")}
     both = ClusterMap(1, clusters, {"b.": "b"})
-    assert queue_of(both, "mail", str) == queue_of(both, None, str) == QUEUE
-    assert queue_of(both, "b.mail", str) == queue_of(both, Item("i17.b"), str) == f"b.{QUEUE}"
-    assert queue_of(both, 17, lambda number: f"b.{number}") == f"b.{QUEUE}"
-    assert queue_of(ClusterMap(), "b.mail", str) == QUEUE
+    assert queue_of(both, "", "mail", str) == queue_of(both, "", None, str) == QUEUE
+    assert queue_of(both, "", "b.mail", str) == queue_of(both, "", Item("i17.b"), str) == f"b.{QUEUE}"
+    assert queue_of(both, "", 17, lambda number: f"b.{number}") == f"b.{QUEUE}"
+    assert queue_of(ClusterMap(), "", "b.mail", str) == QUEUE
+    assert queue_of(ClusterMap(), "ann", "b.mail", str) == f"{QUEUE}.ann@"
+    assert queue_of(both, "ann", "b.mail", str) == f"b.{QUEUE}.ann@"

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from sockpq import Client
+from sockpq_http.idempotency.key import fingerprint_of, word_of
+from sockpq_http.idempotency.marker import QUEUE
 
 from devcluster.cluster import LocalCluster
 from sockpqd.gateway.auth import scrypt
@@ -85,3 +87,26 @@ def test_a_secret_that_is_replaced_is_good_no_more(entrance: Door, guarded: Loca
         with entrance.client(auth=("guest", first)) as web:
             until(lambda: web.post("/v1/queues/guest_1/jobs", json={"text": "x"}).status_code == 401, "it is refused")
         until(lambda: len(entrance.service.users) == users - 1, "it has no connections any more")
+
+
+def test_nobody_prevents_what_another_user_sends_with_a_key(entrance: Door, guarded: LocalCluster) -> None:
+    """Each has a queue of markers, so that nobody puts the marker of another's request before it comes."""
+    secrets = {"ann": "of-ann-000000000", "anna": "of-anna-00000000"}
+    with Client(guarded.server("n1"), user="boss", secret=SECRETS["boss"], timeout=120) as boss:
+        for user, secret in secrets.items():
+            boss.set_user(user, f"put:{user}_orders*,put:{QUEUE}.{user}@*,queue:{QUEUE}.{user}@*", secret)
+        body = {"jobs": [{"text": "1"}, {"text": "2"}]}
+        path, key = "/v1/queues/ann_orders/jobs", "order-18"
+        with entrance.client(auth=("ann", secrets["ann"])) as ann:
+            request = ann.build_request("POST", path, json=body, headers={"Idempotency-Key": key})
+            word = word_of(key, "ann", "POST", path)
+            marker = f"{word}:{fingerprint_of('', request.headers, request.content)}"
+            with entrance.client(auth=("anna", secrets["anna"])) as anna:
+                for queue in (QUEUE, f"{QUEUE}.ann@"):
+                    assert anna.post(f"/v1/queues/{queue}/jobs", json={"text": "", "key": marker}).status_code == 403
+                assert put(anna, f"{QUEUE}.anna@", text="", key=marker)["outcome"] == "new"
+            first = ann.send(request)
+            assert (first.status_code, len(first.json()["results"])) == (201, 2)
+            assert ann.post(path, json=body, headers={"Idempotency-Key": key}).json() == {"replayed": True}
+        assert boss.total("ann_orders").jobs == 2
+        assert boss.total(f"{QUEUE}.ann@").jobs == 2

@@ -90,14 +90,14 @@ class Caller:
 
         `subject`: of one of its commands. Raises Problem if another request had the key.
         """
-        return await self._markers.once(self.client, *await self._identity(key), collect, subject)
+        return await self._markers.once(self.client, self._user, *await self._identity(key), collect, subject)
 
     async def put_once(self, key: str, queue: str, arguments: Mapping[str, Any]) -> Stored:
         """Put a job once for this key; returns what is stored, with the outcome `exists` if it was put before.
 
         `arguments`: of the client's put(). Raises Problem if another request had the key, or there is no room.
         """
-        return await self._markers.put_once(self.client, *await self._identity(key), queue, arguments)
+        return await self._markers.put_once(self.client, self._user, *await self._identity(key), queue, arguments)
 
     async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Await a call that may take long; None if its client hangs up, or this program stops, before the end."""

@@ -1,8 +1,9 @@
 """The markers of a request with an Idempotency-Key: jobs in the transaction that executes the request.
 
-They are in a queue of their own, and end by their TTL; the queue hands out nothing, as it is paused. Where several
-clusters are used as one, each has a queue of markers under a name that it owns, as a transaction is executed by one
-cluster.
+They are in a queue of their own, and end by their TTL; the queue hands out nothing, as it is paused. Each user of the
+cluster has such a queue: who could put markers for others could prevent their requests, and have them answered as
+executed. Where several clusters are used as one, each has queues of markers under names that it owns, as a transaction
+is executed by one cluster.
 
 The put of one job has one marker. Its KEY is the key of the request, its DEDUP has the fingerprint as well, and DEDUP
 is asked first. So the same request finds that its marker exists, and then that its job does; another request with its
@@ -27,7 +28,7 @@ from sockpq_http.idempotency.key import other_request
 from sockpq_http.limits import KEYS_AGAIN_S
 from sockpq_http.problems.problem import Problem
 
-QUEUE = "http_idempotency"
+QUEUE = "http_idempotency"          # where the cluster has no users; else followed by ".", the user, and "@"
 MARKERS = 2
 KEYS_MAX = 1_000_000        # that the queue remembers, unless it has a setting; without one it were 10,000
 PREPARED_S = 60.0           # after which the pause of a queue is renewed, in case that somebody has ended it
@@ -50,13 +51,14 @@ class Markers:
         self._map_until = float("-inf")
 
     async def put_once(
-        self, client: Client, word: str, fingerprint: str, queue: str, arguments: Mapping[str, Any]
+        self, client: Client, user: str, word: str, fingerprint: str, queue: str, arguments: Mapping[str, Any]
     ) -> Stored:
         """Put a job once; returns what is stored, with the outcome `exists` if it was put before.
 
-        `arguments`: of the client's put(). Raises Problem if another request had the key, or a queue is full.
+        `user`: see once(); `arguments`: of the client's put(). Raises Problem if another request had the key, or a
+        queue is full.
         """
-        markers = queue_of(await self._cluster_map(client), queue, client.id_text)
+        markers = queue_of(await self._cluster_map(client), user, queue, client.id_text)
         await self._prepare(client, markers)
         try:
             async with client.transaction() as transaction:
@@ -72,14 +74,16 @@ class Markers:
         return stored
 
     async def once(
-        self, client: Client, word: str, fingerprint: str, collect: Callable[[Transaction], None], subject: Subject
+        self, client: Client, user: str, word: str, fingerprint: str, collect: Callable[[Transaction], None],
+        subject: Subject,
     ) -> list[Any] | None:
         """Execute what `collect` puts into a transaction; returns its results, None if it was executed before.
 
-        `word`: of the key; `fingerprint`: of the request; `subject`: of one of its commands, which determines the
-        cluster. Raises Aborted, whose position counts without the markers, and Problem if another request had the key.
+        `user`: whose request it is, "" where there are no users; `word`: of the key; `fingerprint`: of the request;
+        `subject`: of one of its commands, which determines the cluster. Raises Aborted, whose position counts without
+        the markers, and Problem if another request had the key.
         """
-        queue = queue_of(await self._cluster_map(client), subject, client.id_text)
+        queue = queue_of(await self._cluster_map(client), user, subject, client.id_text)
         await self._prepare(client, queue)
         try:
             async with client.transaction() as transaction:
@@ -124,14 +128,19 @@ def full(error: sockpq.QueueFull, queue: str) -> Problem:
     )
 
 
-def queue_of(clusters: ClusterMap, subject: Subject, id_text: Callable[[int], str]) -> str:
-    """Return the queue of markers of the cluster that has the subject. Raises Problem if it owns no name for one."""
+def queue_of(clusters: ClusterMap, user: str, subject: Subject, id_text: Callable[[int], str]) -> str:
+    """Return the user's queue of markers in the cluster that has the subject; "" is the user where there are none.
+
+    The queue's name ends with an `@`, which no user's name has, so that a right to one never reaches the queue of a
+    longer name. Raises Problem if the cluster owns no name for such a queue.
+    """
+    queue = f"{QUEUE}.{user}@" if user else QUEUE
     if len(clusters.clusters) < 2:
-        return QUEUE
+        return queue
     cluster = _cluster_of(clusters, subject, id_text)
     for prefix in ("", *clusters.rules):
-        if clusters.owner(f"{prefix}{QUEUE}") == cluster:
-            return f"{prefix}{QUEUE}"
+        if clusters.owner(f"{prefix}{queue}") == cluster:
+            return f"{prefix}{queue}"
     raise Problem(409, "the cluster of this request owns no name for markers: give it a prefix in the map", "no-marker")
 
 

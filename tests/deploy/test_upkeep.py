@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sockpq._version import __version__
 
+from sockpqd.core.levels import FEATURE_LEVEL
 from tests.deploy.absences import absence_of, at_once
 from tests.deploy.load import Load
 
@@ -24,10 +27,11 @@ ROOT = Path(__file__).parents[2]
 JOBS_PER_S = 500
 AROUND_S = 2.0          # the load goes on so long before and after
 WATCHDOG_PATIENCE_S = 90
+NEWER = "99.0.0"
 
 
 # Without it the level is raised when the last node knows the next one, and there is no way back.
-HELD_BACK = "-e", '{"sockpqd_raft": {"feature_level_max": 1}}'
+HELD_BACK = "-e", json.dumps({"sockpqd_raft": {"feature_level_max": FEATURE_LEVEL}})
 
 
 def newer(folder: Path) -> str:
@@ -42,11 +46,12 @@ def newer(folder: Path) -> str:
     shutil.copy(ROOT / "pyproject.toml", source)
     version_file = source / "client" / "src" / "sockpq" / "_version.py"
     text = version_file.read_text()
-    version_file.write_text(text.replace('"1.0.0rc1"', '"1.0.0rc2"'))
+    assert f'"{__version__}"' in text
+    version_file.write_text(text.replace(f'"{__version__}"', f'"{NEWER}"'))
     levels = source / "sockpqd" / "core" / "levels.py"
     text = levels.read_text()
-    assert "\nFEATURE_LEVEL = 2 " in text
-    levels.write_text(text.replace("\nFEATURE_LEVEL = 2 ", "\nFEATURE_LEVEL = 3 "))
+    assert f"\nFEATURE_LEVEL = {FEATURE_LEVEL} " in text
+    levels.write_text(text.replace(f"\nFEATURE_LEVEL = {FEATURE_LEVEL} ", f"\nFEATURE_LEVEL = {FEATURE_LEVEL + 1} "))
     return str(source)
 
 
@@ -69,6 +74,11 @@ def under_load(cluster: Installed, *arguments: str) -> Run:
     return run
 
 
+def levels_of(cluster: Installed) -> set[tuple[str, int, int]]:
+    """Return the version, the level and the cluster's level that each node shows, once the cluster is well."""
+    return {(node["version"], node["level"], node["cluster_level"]) for node in cluster.wait_until_well()["nodes"]}
+
+
 def order_of(run: Run) -> list[str]:
     """Return the nodes in the order in which the playbook restarted them."""
     return re.findall(r": Restart\] \*+\nchanged: \[(\w+)\]", run.output)
@@ -80,15 +90,13 @@ def test_a_rolling_upgrade_and_the_way_back_under_load(cluster: Installed, tmp_p
     run = under_load(
         cluster, *HELD_BACK, "-e", f"sockpqd_source={newer(tmp_path)}", "-e", f"sockpqd_build_dir={tmp_path}/build"
     )
-    nodes = cluster.wait_until_well()["nodes"]
-    assert {(node["version"], node["level"], node["cluster_level"]) for node in nodes} == {("1.0.0rc2", 3, 2)}
+    assert levels_of(cluster) == {(NEWER, FEATURE_LEVEL + 1, FEATURE_LEVEL)}
     assert re.findall(r"Hand leadership over\] \*+\nchanged: \[(\w+)\]", run.output) == [leader]
     assert run.output.rindex(f"changed: [{leader}]") > max(
         run.output.rindex(f"changed: [{name}]") for name in cluster.names if name != leader
     )
     under_load(cluster, "-e", f"sockpqd_release={old}")
-    nodes = cluster.wait_until_well()["nodes"]
-    assert {(node["version"], node["level"], node["cluster_level"]) for node in nodes} == {("1.0.0rc1", 2, 2)}
+    assert levels_of(cluster) == {(__version__, FEATURE_LEVEL, FEATURE_LEVEL)}
     assert cluster.ssh("n1", "readlink /opt/sockpqd/current").strip() == old
 
 
@@ -108,7 +116,7 @@ def test_an_upgrade_stops_at_the_first_node_that_does_not_come_back(cluster: Ins
     assert status["serving"]
     assert cluster.ssh(down[0], "systemctl show sockpqd --property NRestarts --value") == "0\n"     # 70: not in a loop
     cluster.playbook("site.yml")                # with the good release again
-    assert {node["version"] for node in cluster.wait_until_well()["nodes"]} == {"1.0.0rc1"}
+    assert {node["version"] for node in cluster.wait_until_well()["nodes"]} == {__version__}
 
 
 def test_a_node_that_stands_still_is_restarted(cluster: Installed) -> None:

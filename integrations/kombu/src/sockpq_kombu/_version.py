@@ -1,3 +1,3 @@
 """The version of this distribution, the same as of sockpq and sockpqd."""
 
-__version__ = "1.0.0rc1"
+__version__ = "1.0.0"

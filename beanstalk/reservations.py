@@ -60,7 +60,7 @@ class Reservations:
             self.add(number, held.handle, held.tube, held.ttr_s, now)
 
     def drop(self, number: int, handle: int | None) -> str | None:
-        """Forget a job that is not reserved under this handle any more; return its tube, None if it was not."""
+        """Forget a job that is no longer reserved under this handle; return its tube, None if it was not."""
         held = self._held.get(number)
         if held is None or held.handle != handle:
             return None

@@ -296,7 +296,7 @@ class Feed(Protocol):
 class MirrorPosition(Struct, frozen=True):
     """The index of a replica's mirror, and the newest checkpoint of the origin's chain at or before it.
 
-    Before the first checkpoint behind a snapshot `at` is the index of the snapshot. All are 0 or empty before anything
+    Before the first checkpoint after a snapshot `at` is the index of the snapshot. All are 0 or empty before anything
     has come.
     """
 
@@ -321,7 +321,7 @@ class Mirror(Protocol):
         """The id of the cluster that the mirror is a copy of; None before anything has come."""
 
     def position(self) -> MirrorPosition:
-        """Return the position behind which the next frames must begin."""
+        """Return the position after which the next frames must begin."""
 
     async def offer(self, frames: Sequence[Frame]) -> bool:
         """Log consecutive frames, which follow the position, or the frames offered before.

@@ -125,7 +125,7 @@ class Machine:
 
         If the entry would take too long, because the operations cost more than could be foreseen, the rest of them is
         not executed on any node: they get no reply and are proposed again. The first one is always executed, and so is
-        a hand-out directly behind its Put.
+        a hand-out directly after its Put.
         """
         own = self._own
         applied = self._execute(own, index, now_ms, seed, operations)

@@ -226,7 +226,7 @@ def _call(function: str, arguments: str, end: str = "") -> str:
 
 
 def _filled(text: str, indent: int) -> str:
-    """Arguments, broken behind commas so that lines fit."""
+    """Return the arguments, broken after commas so that lines fit."""
     lines = [" " * indent]
     for word in text.split(" "):
         if len(lines[-1]) + len(word) > LINE_MAX - 1:

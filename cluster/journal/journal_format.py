@@ -226,7 +226,7 @@ def read_records(data: bytes, offset: int, header: Header) -> list[PlacedRecord]
 
 
 def read_first_record(data: bytes, header: Header) -> PlacedRecord | None:
-    """The first record of the frame at the start of `data`, which may end behind it; None if it has changed."""
+    """The first record of the frame at the start of `data`, which may end after it; None if it has changed."""
     bodies = HEADER.size + RECORD.size * header.records
     directory = data[HEADER.size:bodies]
     if not header.records or crc32(directory, header.sequence & 0xFFFFFFFF) != header.directory_crc:

@@ -180,7 +180,7 @@ class Mirroring:
     def _operations(self, after: int, frames: Sequence[Frame]) -> Iterator[tuple[MirrorOperation, int]]:
         """Yield operations with these frames, each with the index that the mirror then has.
 
-        Raises _Unknown behind the last frame that may be logged, and ValueError.
+        Raises _Unknown after the last frame that may be logged, and ValueError.
         """
         portion: list[MirrorFrame] = []
         size = work = 0

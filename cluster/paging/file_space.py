@@ -86,7 +86,7 @@ class PageSegments(Protocol):
         """Record that `count` bytes were written."""
 
     def remove(self, segment: Segment) -> None:
-        """Delete a segment that the state does not need any more."""
+        """Delete a segment that the state no longer needs."""
 
     def forget(self, space: FileSpace) -> None:
         """Forget a space that was dropped."""
@@ -245,7 +245,7 @@ class FileSpace:
                 self._look_at(segment)
 
     def free(self, number: int) -> None:
-        """Record that the page is not needed any more."""
+        """Record that the page is no longer needed."""
         place = self._place(number)
         segment = self._segments[place.segment]
         del self._places[number]

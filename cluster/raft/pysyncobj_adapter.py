@@ -292,7 +292,7 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
         return False
 
     def uncommitted(self) -> Iterator[tuple[int, bytes]]:
-        """Index and data of the proposed entries behind the last one that is known to be committed."""
+        """Index and data of the proposed entries after the last one that is known to be committed."""
         journal = self._SyncObj__raftLog
         for index in range(max(self.applied_index, self.commit_index) + 1, journal.last_index + 1):
             data = self.argument(journal.entry(index)[0])

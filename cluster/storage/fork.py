@@ -23,7 +23,7 @@ class BackgroundTask(Protocol):
         """The exit status, 0 for success; None while the task runs. Never blocks."""
 
     def kill(self) -> None:
-        """Stop the task; none of it runs any more when this returns."""
+        """Stop the task; nothing of it still runs when this returns."""
 
 
 class ForkedTask:

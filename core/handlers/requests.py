@@ -104,7 +104,7 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
 
 
 def _unexecuted(state: State, operation: Request, reply: Reply) -> Reply:
-    """Reply without executing the operation, but still pass the item on to a hand-out behind a Put, or end a CLONE."""
+    """Reply without executing the operation, but still pass the item on to a hand-out after a Put, or end a CLONE."""
     requested = operation.operation
     if isinstance(requested, JobPut):
         put = requested if isinstance(requested, Put) else requested.put

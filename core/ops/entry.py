@@ -160,7 +160,7 @@ def decode_operation(data: bytes | bytearray) -> Operation:
 
 
 def continues(operation: Operation, before: Operation) -> bool:
-    """Return whether `operation` must follow directly behind `before`, in the same entry.
+    """Return whether `operation` must directly follow `before`, in the same entry.
 
     The hand-out of a PUT .. WAIT must directly follow its Put (spec/state-machine 4.7).
     """

@@ -104,7 +104,7 @@ class PagedBodies:
         return True
 
     def settle(self) -> None:
-        """Free the bodies that no job refers to any more."""
+        """Free the bodies to which no job refers any longer."""
         while self._gone:
             held = self._gone.pop()
             if held.data is None:

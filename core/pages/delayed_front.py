@@ -11,7 +11,7 @@ class DelayedFront(JobList[DelayedJob], gc=False, eq=False):
 
     @staticmethod
     def of_list(jobs: JobList[DelayedJob]) -> DelayedFront:
-        """Take over the blocks of `jobs`, which must not be used any more."""
+        """Take over the blocks of `jobs`, which must not be used afterwards."""
         return DelayedFront(jobs.size, jobs._blocks)
 
     @property

@@ -235,7 +235,7 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
     # ---- paging
 
     def page_out(self, pages: Pages, stays: int, jobs_max: int, jobs_min: int) -> Iterator[None]:
-        """Page out jobs of other groups, behind the first ones of each, in steps.
+        """Page out jobs of other groups, after the first ones of each, in steps.
 
         `stays`: about how many jobs of all groups together stay, but at least `jobs_min` of each. Pages have `jobs_max`
         jobs at most; jobs too few for a page stay. The jobs may change between two steps.

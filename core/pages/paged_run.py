@@ -33,7 +33,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
 
     @staticmethod
     def of_run(run: JobList[Job], pages: Pages) -> PagedRun:
-        """Take over the blocks of `run`, which must not be used any more."""
+        """Take over the blocks of `run`, which must not be used afterwards."""
         return PagedRun(size=run.size, _blocks=run._blocks, pages=pages)
 
     def _load(self, number: int) -> None:
@@ -69,7 +69,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
                 yield from block
 
     def append_page(self, page: Page) -> None:
-        """Append a page behind all jobs; there must be one."""
+        """Append a page after all jobs; there must be one."""
         blocks: list[Block] = self._blocks  # type: ignore[assignment]
         blocks.append(page)
         self.size += page.count

@@ -98,7 +98,7 @@ class Owners:
             heapify(owner.unused)
 
     def freed(self, session: Session) -> None:
-        """Record that the session has no bound job any more."""
+        """Record that the session no longer has a bound job."""
         if session.aside:
             session.aside = False
             heappush(self._owners[session.owner].unused, (session.used_ms, session.number))

@@ -42,7 +42,7 @@ def check(right: bool, wrong: str) -> None:
 
 
 class AnyHead(Struct, array_like=True, tag="head"):
-    """A Head of any level; if its feature level is unknown there may be more fields behind `level`."""
+    """A Head of any level; if its feature level is unknown there may be more fields after `level`."""
 
     index: Counter
     term: Counter

@@ -105,7 +105,7 @@ def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterato
 
 
 class _Mirrored:
-    """The snapshot of a replica's mirror, in pieces. `following`: the frame behind it, once it has been read."""
+    """The snapshot of a replica's mirror, in pieces. `following`: the frame after it, once it has been read."""
 
     def __init__(self, piece: bytes, pieces: Iterator[bytes]) -> None:
         """`piece`: the first frame with its bytes. `pieces`: the others, and all pieces that follow."""

@@ -130,11 +130,11 @@ def _restored_mirror(found: MirrorFrames, level: int, pager: Pager | None) -> Mi
 def adopt(state: State, other: State) -> None:
     """Replace the jobs of `state` by the jobs of a restored snapshot (CLONE, spec/cluster 8.6).
 
-    Pulses, the settings of queues and the retained keys come with the jobs; no queue is bound to a session any more.
-    The cluster keeps its own index, term, clock, members, server ids, cluster id, settings, map of clusters, feature
-    level, online or offline state, users, and sessions with those bound jobs that still exist. Counters only grow. A
-    running job of another cluster whose id may also have been assigned here goes back to its old place, so that it
-    cannot be mistaken for the local one.
+    Pulses, the settings of queues and the retained keys come with the jobs; queues are no longer bound to sessions. The
+    cluster keeps its own index, term, clock, members, server ids, cluster id, settings, map of clusters, feature level,
+    online or offline state, users, and sessions with those bound jobs that still exist. Counters only grow. A running
+    job of another cluster whose id may also have been assigned here goes back to its old place, so that it cannot be
+    mistaken for the local one.
     """
     if other.cluster_id is None or other.cluster_id != state.cluster_id:
         issued = [number for number in other.in_order() if number < state.next_id]

@@ -23,7 +23,7 @@ class BodyKeeper(Protocol):
         """Return the bytes, from memory or disk. Raises PageLost."""
 
     def gone(self, held: Held) -> None:
-        """Record that no job refers to the data any more. May be called in the middle of any other code."""
+        """Record that no job refers to the data any longer. May be called in the middle of any other code."""
 
     def waits(self, held: Held, queue: str) -> None:
         """Record that a job with these data becomes READY or DELAYED in this queue."""

@@ -46,7 +46,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         return chain.from_iterable(self._blocks)
 
     def behind(self, job: _Job, place: Callable[[_Job], Any]) -> Iterator[_Job]:
-        """Yield the jobs behind the place of `job`, which need not be here.
+        """Yield the jobs after the place of `job`, which need not be here.
 
         Places are compared instead of jobs, as there may be another job at the place of this one by now.
         """

@@ -47,7 +47,7 @@ class DelayedJobs(Protocol):
     def __iter__(self) -> Iterator[DelayedJob]: ...
 
     def behind(self, job: DelayedJob, place: Callable[[DelayedJob], tuple[int, int]]) -> Iterator[DelayedJob]:
-        """Return the jobs behind the place of `job`, which need not be here."""
+        """Return the jobs after the place of `job`, which need not be here."""
 
     @property
     def first(self) -> DelayedJob:
@@ -159,7 +159,7 @@ class Queue(Struct, gc=False, eq=False):
         return iter(self.ready) if self.blocked is None else merge(self.ready, self.blocked)
 
     def ready_behind(self, job: Job) -> Iterator[Job]:
-        """Return the READY jobs behind the place of `job`, in order. Raises PageLost."""
+        """Return the READY jobs after the place of `job`, in order. Raises PageLost."""
         behind = self.ready.behind(job)
         return behind if self.blocked is None else merge(behind, self.blocked.behind(job, place_of))
 

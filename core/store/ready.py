@@ -61,7 +61,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return chain.from_iterable(run if isinstance(run, JobList) else (run,) for run in runs)
 
     def behind(self, job: Job) -> Iterator[Job]:
-        """Yield the jobs behind the place of `job`, which need not be here."""
+        """Yield the jobs after the place of `job`, which need not be here."""
         if self._runs is None:
             yield from self._few[bisect_right(self._few, place_of(job), key=place_of):]
             return

@@ -181,7 +181,7 @@ class OperationExecution:
         self._cluster.propose_for(self, self._proposed, self)
 
     def _put(self) -> None:
-        """Propose a put, and the Get of a client that waits for its job right behind it."""
+        """Propose a put, and the Get of a client that waits for its job right after it."""
         put, user = self._operation, self._principal.user
         if user is not None and self._cluster.machine.groups_by_user and type(self._proposed) is Request:
             self._proposed = replace(self._proposed, operation=put_by(put, user))

@@ -67,7 +67,7 @@ def while_open(command: Command) -> Run | None:
 
 
 def behind_refused_begin(command: Command) -> Run | None:
-    """Decide how to run a command behind a BEGIN that was refused."""
+    """Decide how to run a command after a BEGIN that was refused."""
     row = command.row
     if row.alone:
         return None

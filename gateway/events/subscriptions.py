@@ -152,7 +152,7 @@ class Subscriptions:
         return self.history.reaches_back_to(after, [one for one in wish.types if one != MSG])
 
     def add(self, subscriber: Subscriber, wish: Filter, after: int | None) -> Subscription:
-        """Subscribe from now on, or behind the number `after`. Nothing is written before `begin`."""
+        """Subscribe from now on, or after the number `after`. Nothing is written before `begin`."""
         newest = self._cluster.machine.event_seq
         subscription = Subscription(subscriber, wish, newest if after is None else after, self._next)
         self._all[subscription] = None

@@ -125,7 +125,7 @@ class LogWriter(logging.Handler):
             self._kept_written += sum(type(line) is KeptLine for line in lines)
 
     def _next_lines(self) -> tuple[list[bytes], bool]:
-        """Wait for a line; return it with those behind it that fit into one write, and whether no more will come."""
+        """Wait for a line; return it with those after it that fit into one write, and whether no more will come."""
         lines: list[bytes] = []
         size = 0
         while size < WRITE_BYTES and not (lines and self._lines.empty()):

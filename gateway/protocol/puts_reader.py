@@ -104,7 +104,7 @@ class PutsSoFar:
         self._data = bytearray()
 
     def refusal_meanwhile(self) -> bytes | None:
-        """Return the answer if the client may not put all of the jobs any more, else None."""
+        """Return the answer if the client may no longer put all of the jobs, else None."""
         if self._guard is None or not self.late:
             return None
         distinct: dict[object, JobPut] = {

@@ -83,7 +83,7 @@ class _TooOld(Exception):
 
 
 class _NotLeading(Exception):
-    """This node does not lead the replica any more."""
+    """This node no longer leads the replica."""
 
 
 class Puller:

@@ -103,6 +103,6 @@ class Doors:
         return TlsTransport(context, protocol, self._handshakes, server_side=True)
 
     def close(self) -> None:
-        """End handshakes that have not succeeded, and enforce no timeouts any more."""
+        """End handshakes that have not succeeded, and enforce timeouts no longer."""
         self._handshakes.close()
         self._connections.close()

@@ -158,7 +158,7 @@ class GrantReservation:
 class PendingJobs(Struct, eq=False):
     """Jobs with grants, handed out to a client and not written yet.
 
-    `claims`: with the numbers of those that may be requested again.
+    `claims`: their claims, with the numbers of those that may be requested again.
     """
 
     reply: Handed | HandedMany

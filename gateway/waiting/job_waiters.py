@@ -158,7 +158,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         self._claims.end(queue, None, 1)
 
     def add_with_put(self, waiter: JobWaiter) -> None:
-        """Propose the Get of a PUT .. WAIT right behind its PUT, which has just been proposed."""
+        """Propose the Get of a PUT .. WAIT right after its PUT, which has just been proposed."""
         self.arrive(waiter)
         waiter.in_flight = True
         self.cluster.propose_for(waiter.client, waiter.wants.operation, waiter, behind=True)
@@ -329,8 +329,9 @@ class JobWaiters(WaitingLine[JobWaiter]):
             super().keep_session(waiter)
 
     def follow(self, put: Put, client: object) -> None:
-        """Propose a waiter's Get right behind a `put` just proposed for this client, whose job will be ready
-        immediately: the whole hand-off takes a single commit. Without waiters, the next Get before that takes the job.
+        """Propose a waiter's Get right after a `put` just proposed for this client, whose job will be ready
+        immediately: the whole hand-off takes a single commit. Without waiters, the next Get before that takes the
+        job.
         """
         if not self._queued:
             self.pending_puts.note(put)

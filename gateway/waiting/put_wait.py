@@ -1,7 +1,7 @@
 """PUT .. WAIT: the slot of the PUT, whose reply decides what its waiter waits for.
 
-The first hand-out is proposed right behind the PUT if it may find something; if not, the waiter is added once the PUT
-is done.
+The first hand-out is proposed right after the PUT if it may find something; if not, the waiter is added once the PUT is
+done.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def move(call: Call, source: str, target: str, count: int | None, died: str | No
     """Move the ready jobs of queue FROM to queue TO, in their order.
 
     They keep what they were put with; their attempts start over. Delayed and running jobs stay. When TO refuses a job,
-    for its key or because it is full, this one and those behind it stay. If interrupted, run it again.
+    for its key or because it is full, this one and those after it stay. If interrupted, run it again.
     """
     from sockpqd.pqctl.actions.queues import emptying
 

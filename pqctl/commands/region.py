@@ -70,8 +70,8 @@ def follow(call: Call, origin: OriginAccess | None) -> int:
 
     A copy follows when its nodes have a section [replica] in their configuration and are started with empty data
     directories: with ORIGIN this looks from here whether the servers answer, feed a copy to this user, and have a
-    feature level that the copy knows, and prints the section if the nodes do not have it yet. Options for the origin
-    go behind `region follow`.
+    feature level that the copy knows, and prints the section if the nodes do not have it yet. Options for the origin go
+    after `region follow`.
     """
     from sockpqd.pqctl.actions.regions import following
 

@@ -50,7 +50,7 @@ class Typed(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """The first word of the command, behind REQ and its number."""
+        """The first word of the command, after REQ and its number."""
         return (_words(self.line) or [""])[0]
 
 

@@ -97,11 +97,11 @@ class JobRunning(Refused):
 
 
 class GroupNotFound(Refused):
-    """No group of jobs has this name, or none any more, or it is not paused: 404 Group Not Found."""
+    """No group of jobs has, or still has, this name, or it is not paused: 404 Group Not Found."""
 
 
 class ItemNotFound(Refused):
-    """The item has no job (yet, or any more): 404 Item Not Found."""
+    """The item has no job (yet, or no longer): 404 Item Not Found."""
 
 
 class ItemNotHeld(Refused):

@@ -103,7 +103,7 @@ def remove(state: State, job: Job | DelayedJob | BuriedJob) -> None:
 
 
 def end_cancelled(state: State, job: AnyJob) -> bool:
-    """End a job of a cancelled item, which is in no list any more; returns whether its queue is finished."""
+    """End a job of a cancelled item, which is no longer in any list; returns whether its queue is finished."""
     assert job.item is not None
     item = state.items.by_name[job.item]
     assert item.fate is not None

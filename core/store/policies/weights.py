@@ -39,7 +39,7 @@ class Weights:
         self.total += excess
 
     def remove(self, name: str) -> None:
-        """Remove a queue that cannot hand out a job any more; does nothing if it is not here."""
+        """Remove a queue that can no longer hand out a job; does nothing if it is not here."""
         excess = self._excess.pop(name, None)
         if excess is None:
             return

@@ -45,7 +45,7 @@ def audited(run: Run) -> Run:
 
 
 async def _in_time(client: Client, noted: _Audited, begin: Callable[[], None]) -> None:
-    """Begin the command when the lines of those before it have been written; nothing behind it is begun until then."""
+    """Begin the command when the lines of those before it have been written; nothing after it is begun until then."""
     await audit.room(client.hub)
     noted.waits = True
     begin()

@@ -38,7 +38,7 @@ class FeedSnapshot:
         self._close_unused()
 
     def forget(self) -> None:
-        """Close the file when nobody uses it any more."""
+        """Close the file when nobody uses it any longer."""
         if self._kept:
             self._kept = False
             self._close_unused()
@@ -63,7 +63,7 @@ class Feeds:
         self.snapshot = snapshot
 
     def forget_before(self, index: int) -> None:
-        """Forget a snapshot that nobody reads, because a copy has come to the entries behind it."""
+        """Forget a snapshot that nobody reads, because a copy has come to the entries after it."""
         if self.snapshot is not None and self.snapshot.index < index and not self.snapshot.users:
             self.forget(self.snapshot)
 

@@ -175,7 +175,7 @@ def state_of(job: JobView) -> str:
 
 
 def address(job: JobView) -> str:
-    """Return the address of a job, behind `?`."""
+    """Return the address of a job, the part after `?`."""
     if job.id is not None:
         return urlencode({"id": job.id})
     if job.number is not None:

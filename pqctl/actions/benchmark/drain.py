@@ -15,7 +15,7 @@ LEASE_S = 30
 def drain(client: Client, queue: str) -> int | None:
     """Finish all jobs of `queue`, including running ones, in several attempts; returns how many are left.
 
-    None if they cannot be counted any more.
+    None if they can no longer be counted.
     """
     left: int | None = None
     for attempt in range(ATTEMPTS):

@@ -692,7 +692,7 @@ class Client:
     def id_of(self, text: str) -> int:
         """Return the id or number of a job that id_text() of any client has written.
 
-        Raises BadArguments, and JobNotFound when its cluster is not in the map (any more).
+        Raises BadArguments, and JobNotFound when its cluster is not, or no longer, in the map.
         """
         return run(self._executor.id_of(text))
 
@@ -909,7 +909,7 @@ class Client:
         `progress`: the percentage of the work that is done, 0 to 100, shown with the job.
         `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
-        Returns the end of the lease in Unix time, None for never. Raises JobNotFound if the job does not run any more.
+        Returns the end of the lease in Unix time, None for never. Raises JobNotFound if the job is no longer running.
         """
         return run(self._executor.run(jobs.touch(job, expire, then, ran=ran, progress=progress), timeout=timeout))
 

@@ -47,7 +47,7 @@ class Handle(Stored):
     def look(self) -> PeekedJob | None:
         """Return the current job: its state, attempts, progress, reason.
 
-        None when nothing is known of it (any more).
+        None when it is not, or no longer, known.
         """
         if self._known:
             return None
@@ -70,8 +70,8 @@ class Handle(Stored):
     def result(self, timeout: float | None = None) -> Any:
         """Wait until the job has ended, for `timeout` seconds at most, and return what its function returned.
 
-        Raises TaskFailed when it was given up, cancelled or has expired; TimeoutError; JobNotFound when nothing is
-        known about it (any more).
+        Raises TaskFailed when it was given up, cancelled or has expired; TimeoutError; JobNotFound when it is not, or
+        no longer, known.
         """
         ended = self._known or self._app.client.await_job(_number_of(self), wait=timeout)
         return _value_of(ended, self._app.codec)

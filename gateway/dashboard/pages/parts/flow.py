@@ -1,4 +1,4 @@
-"""The flow that an item belongs to: the items before and behind it (AFTER), with their jobs, in layers."""
+"""The flow that an item belongs to: the items before and after it (AFTER), with their jobs, in layers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _waiting(found: dict[str, FlowStage], job: ItemJob) -> FlowStage | None:
 
 
 def _layers(found: dict[str, FlowStage]) -> None:
-    """Put each stage behind those for which it waits. Items that wait for each other get arbitrary layers."""
+    """Put each stage after those for which it waits. Items that wait for each other get arbitrary layers."""
     for _ in found:
         changed = False
         for stage in found.values():

@@ -151,7 +151,7 @@ def _spread(words: Words) -> Command:
 
 
 def put_wait(words: Words) -> Command:
-    """PUT .. WAIT <oq> [lease]: `wait` is the Get proposed behind the PUT.
+    """PUT .. WAIT <oq> [lease]: `wait` is the Get proposed after the PUT.
 
     It asks for the item of the PUT even if that is named, so that nothing is handed out if the PUT is refused.
     """

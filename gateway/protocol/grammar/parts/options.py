@@ -16,9 +16,9 @@ from sockpqd.gateway.protocol.reasons import choice, shown, suggestion_or_all
 class Option(Struct, frozen=True):
     """A keyword that sets `field`: to the next word parsed by `read`, or to `value` if it takes none.
 
-    Keywords that set the same field are mutually exclusive. `behind`: a keyword allowed only directly behind this one.
-    `second`: the field of a second value and its parser. `alone`: first values that it does not follow.
-    `data`: the value is the length of data that follow the line, so the option comes last, except for one `behind` it.
+    Keywords that set the same field are mutually exclusive. `behind`: a keyword allowed only directly after this one.
+    `second`: the field of a second value and its parser. `alone`: first values that it does not follow. `data`: the
+    value is the length of data that follow the line, so the option comes last, except for one `behind` it.
     """
 
     field: str
@@ -113,7 +113,7 @@ def _second(word: bytes, option: Option, table: Table, before: Words) -> Argumen
 
 
 def keywords(table: Table) -> str:
-    """List the keywords in alphabetical order, each with the ones allowed directly behind it."""
+    """List the keywords in alphabetical order, each with the ones allowed directly after it."""
     return ", ".join(word.decode() + _behind(table[word]) for word in sorted(table))
 
 

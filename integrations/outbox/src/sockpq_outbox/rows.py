@@ -56,8 +56,8 @@ class Rows:
     def fence(self, ledger: str, holder: str, sure: Callable[[str], str]) -> None:
         """Become the holder of a ledger that has a row, after which its former holder can change nothing.
 
-        `sure`: called with the identity of this outbox while the row is locked; returns the last batch that was put,
-        or raises if the ledger in the cluster is not held any more. The rows of that batch are removed, those of other
+        `sure`: called with the identity of this outbox while the row is locked; returns the last batch that was put, or
+        raises if the ledger in the cluster is no longer held. The rows of that batch are removed, those of other
         batches wait again.
         """
         former, identity = self._ledger(ledger)

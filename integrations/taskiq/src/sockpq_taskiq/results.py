@@ -21,7 +21,7 @@ KEEP_S = 86_400.0
 
 
 class ResultIsMissing(ResultGetError):
-    """There is no result with this id: not yet, or not any more."""
+    """There is no result with this id: not yet, or no longer."""
 
     __template__ = "There is no result of this task"
 

@@ -776,7 +776,7 @@ def touch(
     `progress`: the percentage of the work that is done, 0 to 100, shown with the job.
     `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
-    Returns the end of the lease in Unix time, None for never. Raises JobNotFound if the job does not run any more.
+    Returns the end of the lease in Unix time, None for never. Raises JobNotFound if the job is no longer running.
     """
     if ran is None and getattr(job, "_stopwatch", None):
         ran = 0.0               # the end of the job tells all of it

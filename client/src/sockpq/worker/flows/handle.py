@@ -31,7 +31,7 @@ class FlowStep(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A step in a graph. `state`: as that of Handle.state(); None if nothing is known about it any more."""
+    """A step in a graph. `state`: as that of Handle.state(); None if nothing is known about it any longer."""
 
     task: str
     number: int
@@ -79,7 +79,7 @@ class FlowHandle:
         """Wait until the flow has ended, for `timeout` seconds at most, and return the result of its last step.
 
         A list of results if it ends in a group. Raises TaskFailed when a step has failed and only steps after it
-        remain; TimeoutError; JobNotFound when a step is not known any more.
+        remain; TimeoutError; JobNotFound when a step is no longer known.
         """
         return made(executor_of(self._app), ended(self._flow, self._app.codec, timeout))
 

@@ -1,4 +1,4 @@
-"""A circuit breaker: rests a receiver that fails, longer each time, and tries it with one request before all others."""
+"""A circuit breaker: pauses a receiver that fails, longer each time, and then tries it with a single request."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class SeveralTouched(Several):
 
 
 class AllFinishedView(View):
-    """The outcome for each job; null for one that is not running any more."""
+    """The outcome for each job; null for one that is no longer running."""
 
     results: list[FinishedView | None]
 
@@ -131,7 +131,7 @@ class AllRunningView(View):
 
 
 async def done(caller: Calling, job_id: JobId, how: Done | None = None, key: Key = None) -> Response:
-    """Finish a running job. 404 when it is not running (any more)."""
+    """Finish a running job. 404 when it is not, or no longer, running."""
     options = _options(how or Done())
     return _finished(await caller.execute(key, "done", await caller.id(job_id), **options))
 

@@ -75,7 +75,7 @@ class Account:
         return bodies <= self._bytes_max - self._share and bodies + self._answers <= self._bytes_max
 
     def release(self, body: Body) -> None:
-        """Hold nothing of a body any more."""
+        """Give back what was held for a body."""
         self._add_to_bodies(-body.held)
         body.held = 0
 

@@ -19,7 +19,7 @@ def enter_event_loop() -> None:
 
 
 def leave_event_loop() -> None:
-    """Record that no thread runs the event loop any more."""
+    """Record that no thread runs the event loop any longer."""
     _Loop.thread = None
 
 

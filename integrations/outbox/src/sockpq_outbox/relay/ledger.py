@@ -36,7 +36,7 @@ class Ledger:
     def check(self, identity: str, adopt: bool) -> str:
         """Make sure that it is held, and belongs to the outbox of this identity; returns the last batch.
 
-        Raises JobNotFound if it is not held any more, and OtherDatabase unless `adopt`.
+        Raises JobNotFound if it is no longer held, and OtherDatabase unless `adopt`.
         """
         if self._identity not in ("", identity) and not adopt:
             raise OtherDatabase(

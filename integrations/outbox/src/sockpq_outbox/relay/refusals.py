@@ -22,7 +22,7 @@ class Refusal(NamedTuple):
 
 
 def refusal_of(error: Aborted | RowRefused, rows: Sequence[Row]) -> Refusal | None:
-    """Return what is to be left out of the batch; None if this relay does not hold the ledger any more."""
+    """Return what to leave out of the batch; None if this relay no longer holds the ledger."""
     if isinstance(error, RowRefused):
         return Refusal([error.row], False, described(error.reason))
     position = error.position - 1 - LEDGER_COMMANDS

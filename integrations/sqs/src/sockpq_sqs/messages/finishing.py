@@ -24,8 +24,8 @@ from sockpq_sqs.queues.registry import Registry
 class Finishing:
     """Executes DeleteMessage, ChangeMessageVisibility, and batches of them.
 
-    A message that is not in flight under its handle any more is looked for by its number, with the front end's own
-    client: the handle proves that the sender has received it.
+    A message that is no longer in flight under its handle is looked for by its number, with the front end's own client:
+    the handle proves that the sender has received it.
     """
 
     def __init__(

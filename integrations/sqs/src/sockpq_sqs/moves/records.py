@@ -89,7 +89,7 @@ class Records:
             await self._client.delete(Key(_tasks(source), source.name))
 
     async def update(self, source: QueueName, task_id: str, **changes: object) -> Task | None:
-        """Change one task, by the names of its fields; returns it, None if it is not kept any more."""
+        """Change one task, by the names of its fields; returns it, None if it is no longer kept."""
         found: Task | None = None
 
         def update(tasks: list[Task]) -> list[Task]:

@@ -164,6 +164,7 @@ RECORD_SPAN_MS = 2**32 - 1          # from the first end in a block to the last 
 RECORD_BITS = 10                    # about a second: a record that is over is shown no more in any case
 FIND_RECORDS = 12                   # that a place of FIND names: it is behind the first of them that is still there
 RECORDS_REMOVED = 1000              # of those that are over, by one entry
+RECORDS_EVICTED = 1000              # that one entry lets be over beyond RETAINEDBYTES, besides two for each it adds
 RECORD_QUEUES_MAX = 1000            # of which one entry lets records be over because their time has passed
 RETAIN_MAX = 100_000                # RETAINMAX,
 RETAIN_BYTES = 64 << 20             # RETAINBYTES and

@@ -185,6 +185,8 @@ class Machine:
             state.watches.forget_unkept()
         if state.records.due.first_ms <= state.clock_ms:
             state.records.expire(state.clock_ms)
+        if state.records.total_bytes > state.settings.retained_bytes:
+            state.records.limit(state.settings.retained_bytes)
         # A new leader, or one that can log again, grants a grace period before anything may end; what has used up its
         # grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
@@ -699,7 +701,7 @@ class Machine:
     def taken(self, session: int) -> list[int]:
         """Return the ids of the running jobs bound to this session, rising; none if there is no such session."""
         bound = self._state.sessions.get(session)
-        return [] if bound is None else list(bound.taken)
+        return [] if bound is None else sorted(bound.taken)
 
     def ready(self, queue: str) -> int:
         """Return the number of jobs of `queue` that could be handed out now."""
@@ -848,6 +850,7 @@ class Machine:
             state.retained_keys.next_due_ms(state.clock_ms),
             state.remembered_keys.next_due_ms(state.clock_ms),
             state.records.next_due_ms(),
+            state.clock_ms if state.records.total_bytes > state.settings.retained_bytes else None,
             state.pulses.periods.next_due_ms(),
             state.clock_ms if state.queues.indexing else None,
             state.clock_ms if state.errors.pending else None,
@@ -872,6 +875,7 @@ def _begin_entry(state: State, index: int, now_ms: int, seed: int) -> None:
     if state.next_seq < seq <= limits.SEQ_MAX:
         state.next_seq = seq
     state.retained_keys.added = state.remembered_keys.added = 0
+    state.records.evictions_left = limits.RECORDS_EVICTED
     if state.fair is not None:
         state.fair.begin_entry(state.clock_ms)
     state.effects = Effects()

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from sockpqd.core import limits
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.pulse.pulse import Pulse
 from sockpqd.core.records.records import RecordPlace
@@ -34,7 +33,6 @@ class Undo:
         "_next_item",
         "_next_seq",
         "_places",
-        "_sessions",
         "_state",
         "_steps",
     )
@@ -44,7 +42,6 @@ class Undo:
         self._steps: list[Callable[[], None]] = []
         self._places: dict[tuple[str, str | None], None] = {}       # queues and items into which jobs were put
         self._items: dict[str, None] = {}                           # items that were held or released
-        self._sessions: dict[int, None] = {}                        # sessions of jobs that were stopped
         self._counters: dict[str, tuple[list[int], int]] = {}       # of the queues touched, and their last use
         self._next_seq = state.next_seq
         self._next_item = state.items.next_item
@@ -85,10 +82,6 @@ class Undo:
                 state.queues.gone.pop(name, None)       # it is not gone
         if self._fair is not None:
             self._fair.undo()
-        for number in self._sessions:       # ids came back behind greater ones
-            session = state.sessions.by_number[number]
-            session.taken = dict.fromkeys(sorted(session.taken))
-            state.spent += limits.STEP // 8 * len(session.taken)
         state.turned_items.clear()
         state.next_seq = self._next_seq
         state.items.next_item = self._next_item
@@ -143,15 +136,15 @@ class Undo:
     def stopped(self, job: RunningJob) -> None:
         self._keep_counters(job.queue)
         number = job.session
-        if number is not None:
-            self._sessions[number] = None
 
         def step() -> None:
             queue = self._state.queues.get_or_create(job.queue)
             self._state.start(queue, job)
             self._state.disordered = queue.disordered = True
             if number is not None:
-                self._state.sessions.by_number[number].bind(job)
+                session = self._state.sessions.by_number[number]
+                session.bind(job)
+                session.disordered = True       # the id came back behind greater ones
 
         self._steps.append(step)
 

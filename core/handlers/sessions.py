@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, Cost, of_names
 from sockpqd.core.ops import replies
@@ -64,7 +62,7 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
     if operation.first:
         return _close_first(state, session)
     if not operation.release:
-        for number in list(islice(session.taken, limits.UNBOUND_MAX)):
+        for number in session.first_taken(limits.UNBOUND_MAX):
             state.sessions.unbind(state.running[number])
         if session.taken:
             state.sessions.use(operation.session, state.clock_ms)
@@ -75,7 +73,7 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
 
 def _close_first(state: State, session: Session) -> Reply:
     """End the session and put its jobs back at their old places, DUE_MAX of them at once, the others later."""
-    for number in list(islice(session.taken, limits.DUE_MAX)):
+    for number in session.first_taken(limits.DUE_MAX):
         job = state.stop(number)
         assert job is not None
         put_back(state, job, FIRST, released=False, failed=False)

@@ -79,11 +79,12 @@ class Records:
 
     `store`: of pages; None: all are in memory. `hot_bytes`: the approximate memory of those in memory. `due`: when the
     first record of each queue expires, or earlier. `passed`: queues with records that expired in the current entry.
+    `evictions_left`: how many records that entry may yet expire because all together have too many bytes.
     """
 
     __slots__ = (
         "_begun_blocks", "_blocks", "_full", "_gone", "_index", "_newest_ms", "_next_serial", "_oldest", "_queues",
-        "_refused", "due", "hot_bytes", "passed", "settings", "store", "total_bytes",
+        "_refused", "due", "evictions_left", "hot_bytes", "passed", "settings", "store", "total_bytes",
     )
 
     def __init__(self, settings: Mapping[str, QueueSettings]) -> None:
@@ -101,6 +102,7 @@ class Records:
         self._newest_ms = 0         # no record ended later
         self._refused = 0           # there was no room for a page when this was the next serial
         self.passed: dict[str, None] = {}
+        self.evictions_left = limits.RECORDS_EVICTED
         self.due: TimerIndex[tuple[int, str]] = TimerIndex(limits.RECORD_BITS)      # (due_ms, queue)
         self._oldest: SortedList = SortedList()             # (listed_ms, queue)
 
@@ -262,13 +264,18 @@ class Records:
             before = records.numbers
             records.pass_beyond(settings.retain_max, settings.retain_bytes)
             self._passed(queue, records, before, undo)
+        self.evictions_left += 2        # so that the excess shrinks, however many are added
         if self.total_bytes > bytes_max:
             self.limit(bytes_max, undo)
 
     def limit(self, bytes_max: int, undo: RecordUndo | None = None) -> None:
-        """Expire the oldest records of all queues until the rest have at most `bytes_max` bytes."""
-        while self.total_bytes > bytes_max:
+        """Expire the oldest records of all queues until the rest have at most `bytes_max` bytes.
+
+        At most `evictions_left` of them, as there may be very many small ones; the rest expire in the next entries.
+        """
+        while self.total_bytes > bytes_max and self.evictions_left > 0:
             self._pass_oldest(undo)
+            self.evictions_left -= 1
 
     def _last_ms(self, queue: str) -> int:
         """Return the end of the newest record of the queue; 0 if there is none."""
@@ -334,17 +341,25 @@ class Records:
 
     def _pass_oldest(self, undo: RecordUndo | None) -> None:
         """Expire the oldest record of all queues."""
-        listed_ms, queue = self._oldest[0]
+        queue = self._oldest[0][1]
+        while self._relist(queue):
+            queue = self._oldest[0][1]
         records = self._queues[queue]
-        first_ms = records.first_end_ms()
-        if first_ms != listed_ms:
-            self._oldest.pop(0)
-            records.listed_ms = NOTHING_MS if first_ms is None else first_ms
-            self._oldest.add((records.listed_ms, queue))
-            return
         before = records.numbers
         records.pass_beyond(records.count - 1, records.total_bytes)
         self._passed(queue, records, before, undo)
+
+    def _relist(self, queue: str) -> bool:
+        """List the queue by the end of its oldest record; returns whether it was listed by another time."""
+        records = self._queues[queue]
+        first_ms = records.first_end_ms()
+        listed_ms = NOTHING_MS if first_ms is None else first_ms
+        if listed_ms == records.listed_ms:
+            return False
+        self._oldest.remove((records.listed_ms, queue))
+        records.listed_ms = listed_ms
+        self._oldest.add((listed_ms, queue))
+        return True
 
     def settle(self) -> None:
         """Release blocks whose records have all expired, at least RECORDS_REMOVED records, at the end of an entry."""
@@ -355,7 +370,9 @@ class Records:
             records.pass_removed()
             for block in records.passed_blocks():
                 self._forget(block)
-            if not records.blocks:
+            if records.blocks:
+                self._relist(queue)     # now, so that no later entry finds very many queues to list again
+            else:
                 self._unlist(queue, records)
         self.passed.clear()
         removed = 0
@@ -487,12 +504,22 @@ class Records:
         records = self._queues[queue]
         self.total_bytes += total_bytes - records.total_bytes
         records.over, records.count, records.total_bytes = over, count, total_bytes
+        self._index_first(queue)
 
     def put_back(self, number: int, place: RecordPlace) -> None:
         """Undo the removal of a record from this place."""
         place.block.put_back(place.at, place.size)
         self._count(self._queues[place.queue], 1, place.size - 1)
         self._index.add_one(number, place.block.serial)
+        self._index_first(place.queue)
+
+    def _index_first(self, queue: str) -> None:
+        """Index the first record of the queue, which is an earlier one again."""
+        self._relist(queue)
+        records = self._queues[queue]
+        first_ms = records.first_end_ms()
+        if first_ms is not None:
+            self._set_due(queue, records, first_ms + self.settings[queue].retain_ms)
 
     # ---- pages
 

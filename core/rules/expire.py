@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.ops.jobs import HoldThen, Then
 from sockpqd.core.rules.complete import bury, finish, put_back
-from sockpqd.core.rules.items.cancel import cancel
+from sockpqd.core.rules.items.cancel import cancel, cancel_work, is_cancelled
 from sockpqd.core.rules.remove_queue import remove_queue
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.state import State
@@ -19,7 +19,8 @@ def end_due(state: State) -> int:
     """End leases, sessions and holds of items that have expired at the replicated time.
 
     Ends at most DUE_MAX jobs, sessions and holds, the holds last. Stops once records of the jobs have taken
-    PORTION_BYTES_MAX, as their data may have to be read from disk. Returns how many more could have been ended.
+    PORTION_BYTES_MAX, as their data may have to be read from disk, or cancelling items so much work. Returns how many
+    more could have been ended.
     """
     left = limits.DUE_MAX
     while left > 0 and state.spent < limits.PORTION_BYTES_MAX:
@@ -46,7 +47,9 @@ def _end_hold(state: State) -> None:
     assert name is not None
     item = state.items.by_name[name]
     assert item.hold is not None
-    if item.hold.then is HoldThen.CANCEL:
+    if item.hold.then is HoldThen.CANCEL and not is_cancelled(state, name):
+        # At most what stops the portion: commands need a part of each of the entries in which a thousand holds end.
+        state.spent += min(limits.STEP * cancel_work(state, name), limits.PORTION_BYTES_MAX)
         cancel(state, item, None)
     state.hold_item(item, None)
     state.end_item(name)
@@ -120,7 +123,7 @@ def end_session(state: State, session: Session, ends_max: int, *, lapsed: bool =
     many = len(session.taken)
     if many > ends_max:
         state.spent += limits.STEP // 8 * many * begins
-    for number in list(session.taken) if many <= ends_max else _first_of(state, session, ends_max):
+    for number in session.first_taken(many) if many <= ends_max else _first_of(state, session, ends_max):
         job = state.stop(number)
         assert job is not None
         put_back(state, job, released=False, failed=session.lapsed)

@@ -11,6 +11,8 @@ afterwards.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from msgspec import Struct, field
 
 from sockpqd.core import limits
@@ -107,7 +109,8 @@ class Session(Struct, gc=False, eq=False):
     lapsed: bool = False            # it has ended of itself, so its jobs count as failed
     newest: int = 0                 # the greatest request number, 0 before the first
     requests: dict[int, AnsweredRequest] = field(default_factory=dict)     # by number, only within the window
-    taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
+    taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order, unless
+    disordered: bool = False            # an undone batch brought some back. Not state
     imminent: bool = False              # in the sorted part of the timer wheel, not in a slot
     # After an end with many bound jobs: the places of these and of some former ones, in reverse order. Not state.
     release: list[tuple[int, int, int]] | None = None
@@ -162,6 +165,13 @@ class Session(Struct, gc=False, eq=False):
             answered.forget_batches()
         freed, self.batch_bytes = self.batch_bytes, 0
         return freed
+
+    def first_taken(self, count: int) -> list[int]:
+        """Return the ids of the first `count` bound jobs, in rising order."""
+        if self.disordered:
+            self.taken = dict.fromkeys(sorted(self.taken))
+            self.disordered = False
+        return list(islice(self.taken, count))
 
     def bind(self, job: RunningJob) -> None:
         """Bind the job just handed out: it is put back when the session ends."""

@@ -39,7 +39,7 @@ def _session_row(session: Session) -> SessionRow:
         session.graced,
         session.ending,
         [_request_row(number, session.requests[number]) for number in sorted(session.requests)],
-        list(session.taken),
+        sorted(session.taken),
         session.user,
         session.address,
         session.used_ms,

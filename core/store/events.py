@@ -32,6 +32,14 @@ class EventLog:
         if event_type in self.recorded:
             self.of_entry.append(Event(self.seq, event_type, name, words))
 
+    def hears(self, event_type: str) -> bool:
+        """Return whether events of this type are recorded, which is so on this node only."""
+        return event_type in self.recorded
+
+    def count(self, count: int) -> None:
+        """Count so many events of a type that is not recorded."""
+        self.seq += count
+
     def record(self, event_type: str, name: str, *words: int | str) -> None:
         """Record an event that has been counted already, if its type is recorded."""
         if event_type in self.recorded:

@@ -45,6 +45,9 @@ def cancel(state: State, item: Item, reason: str | None) -> None:
     item.fate.cancelling, item.fate.reason = True, reason
     state.items.mark(item)
     state.effects.cancel_item(item.name)
+    if not state.events.hears("CANCEL"):
+        state.events.count(sum([one.running for one in item.by_queue.values()]))
+        return                          # without a look at all that runs in these queues
     words = () if reason is None else (reason,)
     by_name = state.queues.by_name
     taken = [number for name, one in item.by_queue.items() if one.running for number in by_name[name].taken]

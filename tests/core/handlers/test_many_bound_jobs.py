@@ -6,8 +6,10 @@ import pytest
 
 from sockpqd.core import (
     Accepted,
+    Batch,
     CloseSession,
     Delete,
+    Done,
     Finished,
     Get,
     GetWith,
@@ -22,6 +24,7 @@ from sockpqd.core import (
     Operation,
     Put,
     PutWith,
+    Removed,
     Reply,
     StoredNumber,
     Tick,
@@ -119,3 +122,31 @@ def test_one_operation_keeps_many_sessions() -> None:
         machine.apply(1 + at, START_MS + at * 3_000, 1, [TouchSession(tuple(range(1, 100)))])
     assert [session.number for session in machine.sessions()] == list(range(1, 100))
     assert machine.apply(99, START_MS, 1, [TouchSession((100, 5, 999)), TouchSession(100)]).replies[0] == Accepted()
+
+
+def test_a_batch_that_fails_costs_the_same_however_many_jobs_are_bound(node: Node) -> None:
+    """It does not look at the others, and what comes back is at its place for whoever asks."""
+    machine = node.machine
+    taken = machine.taken(1)
+    batch = Batch((Done(taken[5]), Done(taken[0]), Done(10**9)), atomic=True)
+    node.do(batch)
+    assert machine._own.spent < 100
+    assert machine._own.sessions.by_number[1].disordered        # it is put in order when somebody asks
+    assert machine.taken(1) == taken
+    assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
+    again = restored(snapshot_of(machine))
+    for one in (machine, again):
+        one.apply(one.index + 1, one.clock_ms, 1, [CloseSession(1, False)])
+    assert [job.id for job in machine.running() if job.session is None] == taken
+
+
+@pytest.mark.parametrize("close", [CloseSession(1, False), CloseSession(1, True, first=True)])
+def test_jobs_that_an_undone_batch_brought_back_are_the_first_to_be_released(
+    node: Node, close: CloseSession, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sockpqd.core.limits.UNBOUND_MAX", 10)
+    monkeypatch.setattr("sockpqd.core.limits.DUE_MAX", 10)
+    taken = node.machine.taken(1)
+    node.do(Batch((Done(taken[5]), Done(taken[0]), Done(10**9)), atomic=True))
+    assert node.do(close) == [Removed(10, more=True)]
+    assert node.machine.taken(1) == taken[10:]

@@ -167,6 +167,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.remembered = {name: known for name, known in self.remembered.items() if known[0] > self.clock_ms}
         for queue in list(self.queues):
             self.limit_records(queue, self.settings_of(queue))
+        self.go_on_evicting(self.settings.retained_bytes)
         self.spent = 0
         if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
             before = self._there()
@@ -359,7 +360,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
 
     def _saved(self) -> dict[str, Any]:
         """Return a copy of all that a transaction which fails leaves as it was."""
-        untouched = ("known_bytes", "sessions", "events", "spent")
+        untouched = ("known_bytes", "sessions", "events", "spent", "evictions_left")
         return copy.deepcopy({name: value for name, value in vars(self).items() if name not in untouched})
 
     def _set_map(self, operation: SetMap) -> Reply:

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from sockpqd.core import EndState, JobView, QueueSettings
 from tests.core.model.jobs import ModelJob
 
+EVICTED = 1000          # records that an entry removes for RETAINEDBYTES, besides two for each that it adds
+
 
 @dataclass
 class ModelRecord:
@@ -43,6 +45,7 @@ class ModelRecords:
     def __init__(self) -> None:
         super().__init__()
         self.records: list[ModelRecord] = []
+        self.evictions_left = EVICTED
 
     def records_of(self, queue: str) -> list[ModelRecord]:
         """Return the records of the queue, the oldest first."""
@@ -68,6 +71,7 @@ class ModelRecords:
         error = job.error[1] if job.error else b""
         self.records.append(ModelRecord(view, result, error, ended_ms, job.tries, job.ttl_ms, job.hand_outs, job.stays))
         self.limit_records(job.queue, settings)
+        self.evictions_left += 2
         self.limit_all_records(all_bytes)
 
     def take_record(self, record: ModelRecord) -> None:
@@ -85,10 +89,23 @@ class ModelRecords:
         ):
             self.records.remove(own[0])
 
+    def go_on_evicting(self, bytes_max: int) -> None:
+        """Remove what earlier entries left, as a new one begins."""
+        self.evictions_left = EVICTED
+        self.limit_all_records(bytes_max)
+
+    def too_many_bytes(self, bytes_max: int) -> bool:
+        """Return whether the records of all queues have more bytes than this."""
+        return sum(one.size for one in self.records) > bytes_max
+
     def limit_all_records(self, bytes_max: int) -> None:
-        """Remove the oldest records of all queues; of equally old ones the queue with the first name loses its own."""
-        while sum(one.size for one in self.records) > bytes_max:
+        """Remove the oldest records of all queues, as many as this entry may yet remove.
+
+        Of equally old ones the queue with the first name loses its own.
+        """
+        while self.too_many_bytes(bytes_max) and self.evictions_left:
             self.records.remove(min(self.records, key=lambda one: (one.ended_ms, one.view.queue)))
+            self.evictions_left -= 1
 
     def forget_records(self, queue: str) -> int:
         """Remove all records of the queue; returns how many there were."""

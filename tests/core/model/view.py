@@ -136,6 +136,7 @@ class ModelView(ModelEnd):
         until_ms += [one.ended_ms + self.settings_of(one.view.queue).retain_ms for one in self.records]
         pending: list[object] = [*self.releases]
         pending += [job for job in [*self.jobs, *self.buried] if job.id is None and self.cancelling(job.item)]
+        pending += [True] if self.too_many_bytes(self.settings.retained_bytes) else []
         if self.fair is not None:
             keep_ms = self.fair.settings.keep_ms
             until_ms += [one.idle_ms + keep_ms for one in self.fair.groups.values() if one.idle_ms is not None]

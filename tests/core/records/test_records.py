@@ -9,6 +9,7 @@ import pytest
 from sockpqd.core import (
     Accepted,
     Await,
+    Batch,
     Configure,
     ConfigureQueue,
     DataTooLarge,
@@ -36,6 +37,7 @@ from sockpqd.core import (
     cost,
     limits,
 )
+from sockpqd.core.records.records import Records
 from tests.core.helpers.logs import ask, restored, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine
 
@@ -426,3 +428,94 @@ def test_what_is_over_before_an_entry_says_so_is_not_counted() -> None:
     for over in range(10):
         count = len([number for number in numbers[over:] if number != numbers[1]])
         assert records.counts("q", end_ms + 910 + 10 * (over - 1)) == (count, 2 * count)
+
+
+def alternate(machine: Machine, pairs: int, data: bytes = b"x") -> list[int]:
+    """Finish jobs in "p" and "q" in turn; returns their numbers."""
+    ask(machine, ConfigureQueue("p", QueueChange(retain_ms=10**6)))
+    return [number for _ in range(pairs) for queue in ("p", "q") for number in finish(machine, 1, data, queue=queue)]
+
+
+def test_what_all_queues_have_too_much_is_over_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One large record among many small ones: an entry lets two for each it adds be over, and a fixed number more."""
+    machine = machine_with(QueueChange(retain_ms=10**6))
+    numbers = alternate(machine, 10)                            # with 2 bytes each
+    monkeypatch.setattr(limits, "RECORDS_EVICTED", 3)
+    ask(machine, Configure(retained_bytes=44))
+    ask(machine, PutWith(Put("q", 0, b""), number=True))
+    (handed,) = ask(machine, Get(("q",)))
+    assert isinstance(handed, Handed)
+    ask(machine, End(handed.id, How.DONE, text=bytes(32)))      # room for six small ones is left: 14 have to go
+    for over in (5, 8, 11, 14):
+        assert kept(machine, numbers) == numbers[over:]
+        assert (machine.next_due_ms() == machine.clock_ms) is (over < 14)
+        again = restored(snapshot_of(machine))                  # nothing depends on what a snapshot lacks
+        for one in (machine, again):
+            ask(one, Tick(), now_ms=one.clock_ms)
+        assert snapshot_of(again) == snapshot_of(machine)
+    assert sum(machine.retained(queue)[1] for queue in ("p", "q")) == 44
+    ask(machine, Configure(retained_bytes=0))
+    assert kept(machine, numbers) == numbers[17:]
+    while machine.next_due_ms() == machine.clock_ms:
+        ask(machine, Tick(), now_ms=machine.clock_ms)
+    assert machine.retained("p") == machine.retained("q") == (0, 0)
+
+
+def test_however_many_records_come_the_excess_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = machine_with(QueueChange(retain_ms=10**6))
+    monkeypatch.setattr(limits, "RECORDS_EVICTED", 0)
+    finish(machine, 10)
+    ask(machine, Configure(retained_bytes=6))
+    for left in (9, 8, 7, 6, 5, 4, 3, 3, 3):
+        finish(machine, 1)
+        assert machine.retained("q")[0] == left
+
+
+def test_an_undone_batch_leaves_the_oldest_record_the_next_to_go() -> None:
+    """Records of p and q end in turn; the batch lets the first two be over, and looks for more, before it fails."""
+    machine = machine_with(QueueChange(retain_ms=10**6))
+    numbers = alternate(machine, 3)
+    ask(machine, Configure(retained_bytes=12))
+    ask(machine, *[PutWith(Put("q", 0, b""), number=True)] * 3)
+    ids = [reply.id for reply in ask(machine, *[Get(("q",))] * 3) if isinstance(reply, Handed)]
+    batch = Batch((*[End(number, How.DONE, text=b"12") for number in ids[:2]], Done(999)), atomic=True)
+    ask(machine, batch)
+    assert kept(machine, numbers) == numbers
+    again = restored(snapshot_of(machine))
+    for one in (machine, again):
+        ask(one, batch, End(ids[2], How.DONE, text=b"12"))
+        assert kept(one, numbers) == numbers[1:]
+    assert snapshot_of(again) == snapshot_of(machine)
+
+
+def test_an_undone_batch_leaves_the_time_at_which_a_record_is_over() -> None:
+    machine = machine_with(QueueChange(retain_ms=1000))
+    numbers = finish(machine, 1)
+    over_ms = machine.clock_ms + 1000
+    ask(machine, PutWith(Put("q", 0, b""), number=True), now_ms=over_ms - 500)
+    (handed,) = ask(machine, Get(("q",)))
+    assert isinstance(handed, Handed)
+    ask(machine, Batch((Delete(Number(numbers[0]), ended=True), Done(handed.id), Done(999)), atomic=True))
+    assert machine.retained("q") == (1, 2)
+    ask(machine, Tick(), now_ms=over_ms)
+    assert machine.retained("q") == (0, 0)
+
+
+def test_queues_whose_oldest_record_went_are_not_left_for_one_entry_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = machine_with(QueueChange(retain_ms=10**6))
+    queues = [f"q{number}" for number in range(30)]
+    for queue in queues:
+        ask(machine, ConfigureQueue(queue, QueueChange(retain_ms=10**6, retain_max=1)))
+    for queue in queues * 2:
+        finish(machine, 1, queue=queue)
+    looks: list[str] = []
+    look = Records._relist
+
+    def counted(self: Records, queue: str) -> bool:
+        looks.append(queue)
+        return look(self, queue)
+
+    monkeypatch.setattr(Records, "_relist", counted)
+    ask(machine, Configure(retained_bytes=58))
+    assert machine.retained("q0") == (0, 0)
+    assert len(looks) < 5

@@ -196,3 +196,16 @@ def test_no_entry_removes_more_than_a_portion(machine: Machine, monkeypatch: pyt
     assert figures(machine).ready == 1000
     assert settle(machine, 30) == 20
     assert ask(machine, Get(("q1",))) == [Handed(1, "q1", 0, b"other")]
+
+
+def test_running_jobs_count_as_events_whether_or_not_anybody_hears_of_them(machine: Machine) -> None:
+    ask(machine, *[Put(f"q{at % 3}", 0, b"", "x" if at % 2 else "y") for at in range(12)], *[Get(None)] * 9)
+    heard = restored(snapshot_of(machine))
+    heard.record(["CANCEL"])
+    operations = CancelItem("x"), HoldItem(None, 60_000), Put("q1", 0, b"other")
+    heard_of = run(heard, *operations)
+    run(machine, *operations)
+    of_item = [job.id for job in machine.running() if job.item == "x"]
+    assert [event.words for event in heard_of.events] == [(number,) for number in of_item]
+    assert len(of_item) > 1
+    assert snapshot_of(heard) == snapshot_of(machine)

@@ -14,6 +14,7 @@ from sockpqd.core import (
     HoldItem,
     HoldThen,
     How,
+    ItemCancelled,
     ItemNotHeld,
     Machine,
     Moved,
@@ -139,3 +140,30 @@ def test_retry_brings_each_job_back_once_straight_to_where_it_died(machine: Mach
     figures = machine.item("x")
     assert figures is not None
     assert (figures.ready, figures.dead, figures.buried) == (2, 0, 0)
+
+
+def test_what_the_ends_of_holds_cancel_is_portioned_by_its_work(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Items with one running job each, in a queue where many run, whose holds end at the same time."""
+    monkeypatch.setattr(limits, "PORTION_BYTES_MAX", 20 * limits.STEP)
+    monkeypatch.setattr(limits, "SPENT_MAX", 40 * limits.STEP)
+    items = [f"x{number}" for number in range(5)]
+    jobs = [*[Put("q", 0, b"", item) for item in items], *[Put("q", 0, b"")] * 200]
+    ask(machine, *jobs, *[Get(("q",))] * len(jobs))
+    ask(machine, *[HoldItem(item, 6_000) for item in items])
+    end_ms = machine.clock_ms + 6_000
+    for ended in range(1, 6):
+        again = restored(snapshot_of(machine))
+        entry = [Put("p", 0, b"")] * 3 + [Put("p", 0, b"", items[ended - 1])]
+        replies = ask(machine, *entry, now_ms=end_ms)
+        assert len(replies) == 4                        # commands have a part of each of these entries
+        assert replies[3] == ItemCancelled()
+        assert machine.held_items() == items[ended:]
+        if ended < 5:
+            assert machine.next_due_ms() == (end_ms + 15) // 16 * 16        # that it has come already is no matter
+        assert ask(again, *entry, now_ms=end_ms) == replies
+        assert again._own.spent == machine._own.spent
+        assert snapshot_of(again) == snapshot_of(machine)
+    ask(machine, *[Done(number) for number in range(1, 6)])
+    assert machine.item_names() == []

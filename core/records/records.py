@@ -518,8 +518,8 @@ class Records:
         self._relist(queue)
         records = self._queues[queue]
         first_ms = records.first_end_ms()
-        if first_ms is not None:
-            self._set_due(queue, records, first_ms + self.settings[queue].retain_ms)
+        if first_ms is not None and records.due_ms > (due_ms := first_ms + self.settings[queue].retain_ms):
+            self._set_due(queue, records, due_ms)
 
     # ---- pages
 

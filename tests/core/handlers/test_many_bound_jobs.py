@@ -125,7 +125,7 @@ def test_one_operation_keeps_many_sessions() -> None:
 
 
 def test_a_batch_that_fails_costs_the_same_however_many_jobs_are_bound(node: Node) -> None:
-    """It does not look at the others, and what comes back is at its place for whoever asks."""
+    """It does not look at the others, and what comes back is in its place when somebody asks."""
     machine = node.machine
     taken = machine.taken(1)
     batch = Batch((Done(taken[5]), Done(taken[0]), Done(10**9)), atomic=True)

@@ -279,7 +279,7 @@ class Leadership:
         self._serving_changed(serving)
 
     def _propose_probe(self) -> None:
-        """Propose an entry that changes nothing but what is due, which another Tick would change."""
+        """Propose an entry without clients' operations, to see how long the disk takes; it ends only what is due."""
         self.propose_alone(Tick(), _Probed(self.disk_handover))
 
     def _resume(self) -> None:

@@ -133,7 +133,7 @@ class LeaderConnection:
             self._line.close()
 
     def _ask(self, command: bytes) -> bytes:
-        """Send a command of the shell's own, whose answer is not shown; returns its beginning."""
+        """Send a command of the shell itself, whose answer is not shown; returns its beginning."""
         assert self._line is not None
         with contextlib.suppress(OSError):
             self._begin(hidden=True)

@@ -1,4 +1,4 @@
-"""The transport: a connection of kombu's, which is one client of sockpq with its threads."""
+"""The transport: a kombu connection, which is one client of sockpq with its threads."""
 
 from __future__ import annotations
 

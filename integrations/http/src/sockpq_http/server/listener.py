@@ -42,7 +42,7 @@ async def open_sockets(host: str, port: int) -> list[socket.socket]:
 
 
 class Listener:
-    """Accepts on its sockets until it is closed, in place of a server of asyncio's."""
+    """Accepts on its sockets until it is closed, in place of an asyncio server."""
 
     def __init__(
         self, sockets: list[socket.socket], places: Places, metrics: Metrics,

@@ -87,7 +87,7 @@ class Instance(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._begin_to_stop)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what uvicorn ends, and after a second signal the application too, which would end with a traceback."""
+        """Stop as uvicorn does; after a second signal stop the application too, which would end with a traceback."""
         await super().shutdown(sockets)
         if self.force_exit:
             with suppress(TimeoutError):

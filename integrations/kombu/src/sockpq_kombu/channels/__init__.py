@@ -1,1 +1,1 @@
-"""A channel of kombu's: its calls, deliveries to its consumers, and unacknowledged messages."""
+"""A kombu channel: its calls, deliveries to its consumers, and unacknowledged messages."""

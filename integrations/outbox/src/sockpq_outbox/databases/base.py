@@ -14,7 +14,7 @@ Row = Sequence[Any]
 
 
 class Database(Protocol):
-    """A session, connection or cursor of the caller's. Those that block never suspend."""
+    """A session, connection or cursor of the caller. The methods of a blocking one never suspend."""
 
     dialect: Dialect
     blocking: bool

@@ -51,7 +51,7 @@ class Source(Protocol):
 
 
 def source_of(given: Any) -> Source:
-    """Return the database of a URL, an engine of SQLAlchemy, or an alias of Django's. Raises UnknownDatabase."""
+    """Return the database of a URL, a SQLAlchemy engine, or an alias of a Django database. Raises UnknownDatabase."""
     if not isinstance(given, str):
         return EngineSource(given)
     if "://" not in given:

@@ -40,7 +40,7 @@ class Relay:
         lease: float = 15.0, poll: float = 1.0, rows_max: int = 500, keep_failed: float = 30 * 86_400.0,
         keep_inbox: float = 7 * 86_400.0, adopt: bool = False, **client: Any,
     ) -> None:
-        """`database`: a URL, an engine of SQLAlchemy, or the alias of a database of Django's.
+        """`database`: a URL, a SQLAlchemy engine, or the alias of a Django database.
 
         `servers` and further arguments as those of sockpq.Client; or a client, which is not closed. `name`: of the
         outbox; two databases that use one cluster need two names. Times in seconds: after `lease` without a sign of

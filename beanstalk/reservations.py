@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sockpqd.beanstalk.limits import FORGET_S, MARGIN_S
 
-SPARE_ENDS = 100                # deadlines that are not true any more, besides as many as there are jobs
+SPARE_ENDS = 100                # deadlines that are no longer true, besides as many as there are jobs
 
 
 class Reservation(Struct, frozen=True, gc=False):
@@ -29,7 +29,7 @@ class Reservations:
 
     def __init__(self) -> None:
         self._held: dict[int, Reservation] = {}
-        self._ends: list[tuple[float, int]] = []    # heap of deadlines and ids; some are not true any more
+        self._ends: list[tuple[float, int]] = []    # heap of deadlines and ids; some are no longer true
         self._ended: list[tuple[float, int]] = []   # the same of those that have passed, in their order
         self.timeouts = 0                           # how many deadlines have passed
 
@@ -44,7 +44,7 @@ class Reservations:
         ends, deadline = self._ends, now + ttr_s
         self._held[number] = Reservation(handle, tube, ttr_s, deadline)
         heapq.heappush(ends, (deadline, number))
-        if len(ends) > 2 * len(self._held) + SPARE_ENDS:            # behind one that lasts they would stay for long
+        if len(ends) > 2 * len(self._held) + SPARE_ENDS:            # after one that lasts they would stay for long
             self._ends = list({end for end in ends if self._is_true(end)})
             heapq.heapify(self._ends)
 

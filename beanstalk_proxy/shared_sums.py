@@ -12,7 +12,7 @@ from sockpq.aio import Client
 from sockpqd.beanstalk import calls
 
 LONG_S = 0.1                # sums that took longer are reused for a while,
-VALID_FACTOR = 9            # so many times as long as they took: counting takes a tenth of the time at most
+VALID_FACTOR = 9            # this many times as long as they took: counting takes a tenth of the time at most
 
 Counted = tuple[calls.Sums, frozenset[str]]
 

@@ -152,7 +152,7 @@ class NodeStatus(Struct, frozen=True):
     online: bool | None
     term: int | None
     applied: int | None         # index of the last applied log entry
-    lag: int | None             # entries behind the leader's commit index
+    lag: int | None             # entries after the leader's commit index
     version: str | None
     ahead_ms: int | None        # how far its clock is ahead of this node's, estimated from messages
     level: int | None = None    # the feature level that it knows
@@ -165,7 +165,7 @@ class PeerFigures(Struct, frozen=True):
 
     name: str
     up: bool
-    lag: int | None             # entries behind the leader's commit index, as last reported
+    lag: int | None             # entries after the leader's commit index, as last reported
 
 
 class PagingFigures(Struct, frozen=True):

@@ -30,7 +30,7 @@ PIPELINING_S = 1.0              # how long a measurement holds
 WORK_HELD_BYTES = 48            # memory counted for a unit of work: a name, or part of an operation and its outcome
 HELD_PER_BYTE_MAX = 8           # at most this much for each encoded byte: what is only asked for takes no memory
 PLAIN_WORK = 8                  # work of a plain PUT, DONE or LATER,
-PLAIN_HELD_BYTES = WORK_HELD_BYTES * PLAIN_WORK     # and the memory counted for it beside its bytes
+PLAIN_HELD_BYTES = WORK_HELD_BYTES * PLAIN_WORK     # and the memory counted for it besides its bytes
 OUTCOME_S = 3.0                 # an entry without an answer for this long has an unknown outcome (spec/cluster 3.1)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or its lease
 
@@ -47,7 +47,7 @@ CLIENT_WORK_BYTES = 8           # bytes charged for a unit of work: a plain oper
 QUEUED_OPERATIONS_MAX = 16_384  # operations in all queues, roughly: a quarter of a second of small ones
 QUEUED_BYTES_MAX = 16 << 20     # memory of all that is queued, roughly: above it each client is held to its share
 QUEUED_PER_CHARGE_MAX = HELD_PER_BYTE_MAX + 1    # memory for each byte that is charged, at most
-CLIENT_WAIT_S_MAX = 1.0         # a client without a turn for so long is answered that the server is busy
+CLIENT_WAIT_S_MAX = 1.0         # a client without a turn for this long is answered that the server is busy
 CLIENTS_LOOK_S = 0.1            # between two checks for such clients
 
 # ---- Rests: small operations come between large ones
@@ -77,8 +77,8 @@ HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at
 LEADING_S = 0.04                # it may come so much later in a turn with proposals or answers of a leader in order,
 FOLLOWING_S = 0.1               # and in one in which a follower heard its leader in order
 APPLYING_S = 0.05               # a follower's turn applies entries for this long, then hears its leader and its clients
-POSTPONED_ENTRIES_MAX = 16      # a follower applies so many committed entries together, as long as others follow them
-POSTPONED_BYTES_MAX = 256       # and each has so many bytes on average: one or two commands
+POSTPONED_ENTRIES_MAX = 16      # a follower applies this many committed entries together, as long as others follow them
+POSTPONED_BYTES_MAX = 256       # and each has this many bytes on average: one or two commands
 INFO_S = 0.25                   # a node describes itself to the others this often
 NOTICES_BYTES_MAX = 4 << 20     # with this much unsent to a peer its messages of NOTIFY are dropped
 CHANNELS_REMEMBERED = 10_000    # channels whose listeners are known
@@ -95,7 +95,7 @@ PREFERENCE_REST_S = 60.0        # a leader leads so long at least before it hand
 PREFERENCE_LOOK_S = 1.0         # and then looks for one this often
 PREFERENCE_LAG_MAX = 1000       # entries that a preferred node may lack when leadership begins to move
 PREFERENCE_SYNC_US_MIN = 1000   # a disk that syncs within this is not slow, whatever others take
-LOSS_S = 600.0                  # a node that lost a leadership is not preferred for so long; each time twice as long,
+LOSS_S = 600.0                  # a node that lost a leadership is not preferred for this long; each time twice as long,
 LOSS_S_MAX = 86_400.0           # up to this
 # A leader's disk lags when two syncs, the second of which goes on, took this share of the shortest election timeout (a
 # leader that has nothing durable for all of it falls silent):
@@ -163,7 +163,7 @@ LOG_CACHE_BYTES = 16 << 20      # the newest entries in memory
 FEED_SLICE_BYTES = 1 << 20      # entries read at once for a copy in another region
 FEED_INDEXES = 8                # of segments that only copies need: one for each feed, as feeds do not keep in step
 FEED_INDEX_FRAMES = 256         # after this many frames of such a segment, its reader
-FEED_INDEX_REST_S = 0.001       # lets others run for so long: about half of the time
+FEED_INDEX_REST_S = 0.001       # lets others run for this long: about half of the time
 FEED_ROOM_SEGMENTS = 4          # with less room than this beyond the watermark of the disk, nothing is kept for copies
 LOG_SLICE_BYTES_MAX = 40 << 20  # a slice keeps what it has read: pysyncobj walks over it and then takes what it wants
 
@@ -202,7 +202,7 @@ NO_ROOM_KNOWN_FOR_S = 120.0     # unless this much time passed between two attem
 RECEIVING_S = 2.0               # an incoming snapshot of which nothing has come for this long is not waited for
 ROOM_LOOK_S = 1.0               # how often the room is looked at: the ballast grows, or what can go is given up
 ROOM_REPORT_S = 60.0            # and how often the log says, while it is short, who holds it
-STATE_FOR_ENTRIES_S = 10.0      # a follower without room that applies nothing for so long is sent the state,
+STATE_FOR_ENTRIES_S = 10.0      # a follower without room that applies nothing for this long is sent the state,
 STATE_FOR_ENTRIES_BYTES = 1 << 20   # if that has no more than this, or no more than the entries it lacks,
 STATE_AGAIN_S = 30.0            # and again after this long;
 STATE_ANYWAY_S = 300.0          # after this long a state of any size, three times; then after twice as long each time

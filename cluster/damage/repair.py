@@ -56,5 +56,5 @@ class Repair:
             return False
         self._not_before = now + limits.COMPACTION_REST_S
         if self._snapshot:
-            self._store.whole_wanted = True     # so that pages of the damaged one are read, or not needed any more
+            self._store.whole_wanted = True     # so that pages of the damaged one are read, or no longer needed
         return True

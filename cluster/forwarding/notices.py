@@ -112,7 +112,7 @@ class Notices:
         if isinstance(message, Notice):
             leader = self._leader()
             if leader is not None and leader != name:
-                self._drop()        # it led before, and the message comes behind the next leader's
+                self._drop()        # it led before, and the message comes after the next leader's
                 return
             self._look_at_leader(name)
             if message.lost:

@@ -48,7 +48,7 @@ class Compaction:
 
     def _long(self) -> bool:
         store = self._store
-        if store.names_pages and store.sending:     # the other node will need the entries behind what it is sent
+        if store.names_pages and store.sending:     # the other node will need the entries after what it is sent
             return self._journal.bytes_total > limits.COMPACTION_BYTES_MAX
         long_bytes = max(limits.COMPACTION_BYTES_MIN, limits.COMPACTION_FACTOR * store.usual_bytes)
         if self._journal.bytes_total > long_bytes:

@@ -113,7 +113,7 @@ class PageFiles:
         try:
             for number in sorted(numbers):
                 segment = self.segments.get(number)
-                if segment is None:             # not needed any more; only where the child is none
+                if segment is None:             # no longer needed; only where there is no child
                     self._sync_file(path_of(self.directory, number))
                 elif segment.synced < segment.written:
                     self.disk.sync(segment.file)

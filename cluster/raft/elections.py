@@ -30,7 +30,7 @@ from sockpqd.cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, T
 
 log = logging.getLogger("sockpqd.cluster")
 
-FOUNDING_STEPS = 4              # the first elections of a new cluster are spread over so many steps
+FOUNDING_STEPS = 4              # the first elections of a new cluster are spread over this many steps
 
 
 class Elections:

@@ -175,7 +175,7 @@ class SnapshotTransfers:
         if self.room is None or not chunk.covered or now - self._lacked_since < limits.NO_ROOM_FOR_STATE_S:
             return
         if self._context.journal.last_index > chunk.commit:
-            return          # the leader may count an entry behind those that it spoke of, which this node acknowledged
+            return          # the leader may count an entry after those that it spoke of, which this node acknowledged
         ended = self.room.give_up_state(chunk.size)
         if ended is not None:
             raise ended

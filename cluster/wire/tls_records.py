@@ -10,7 +10,7 @@ from __future__ import annotations
 HEADER_BYTES = 5
 PORTION_RECORDS = 32            # one KeyUpdate costs up to 30 microseconds
 EMPTY_MAX = 32                  # records without data; rekeying needs one in millions
-DATA_PER_EMPTY = 8              # so many records with data make up for one without
+DATA_PER_EMPTY = 8              # this many records with data make up for one without
 
 
 class TlsRecords:

@@ -258,7 +258,7 @@ class GroupedReady(ReadyJobs, gc=False, eq=False, kw_only=True):
 
         A whole block in one step would take longer than a node pages between two turns.
         """
-        number, end = len(list(near.blocks())) - 1, 0       # of the block, and behind its jobs; 0: at its end
+        number, end = len(list(near.blocks())) - 1, 0       # of the block, and after its jobs; 0: at its end
         while number >= 0 and near.size > stays + jobs_min:
             blocks = list(near.blocks())
             number = min(number, len(blocks) - 1)

@@ -34,7 +34,7 @@ class Block:
         self.first = first
         self.page: int | None = None
         self.total_bytes = 0                    # of all that were added, also of removed ones,
-        self._removed = 0                       # which are so many, and have so many bytes
+        self._removed = 0                       # their number, and their bytes
         self._removed_bytes = 0
         self.sizes = array("I")
         self.base_ms = base_ms

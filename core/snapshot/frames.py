@@ -481,7 +481,7 @@ class FairTable(Struct, array_like=True, tag="fair", forbid_unknown_fields=True)
     started_ms: Counter
     next_turn: Counter
     levels: list[tuple[str, str | None, Counter]]       # time, least priority, choices
-    tasks: list[tuple[str | None, str]]                 # groups still to be offered: of this queue, behind this name
+    tasks: list[tuple[str | None, str]]                 # groups still to be offered: of this queue, after this name
     accounts: Counter                                   # how many there are
     unit_ns: Counter = 1000                             # of the times of levels and the priorities: 1 since weights
 

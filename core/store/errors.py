@@ -41,7 +41,7 @@ class ErrorTexts:
     def __init__(self) -> None:
         self._by_number: dict[int, ErrorText] = {}
         self._of_queue: dict[str, QueueTexts] = {}
-        self._left: dict[int, None] = {}            # texts that may have no job any more,
+        self._left: dict[int, None] = {}            # texts that may no longer have a job,
         self._grown: dict[str, None] = {}           # queues that may have too much,
         self._listed = 0                            # and texts that have come into one since the last entry
 

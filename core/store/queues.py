@@ -495,7 +495,7 @@ class Queues:
     def first_without_groups(self) -> str | None:
         """Return the first queue by name that can hand out a job and does not choose by groups; None: there is none."""
         names, grouped = self.nonempty, self.grouped
-        low, high = 0, len(grouped)         # so many of the first names at least, and at most, choose by groups
+        low, high = 0, len(grouped)         # at least, and at most, this many of the first names choose by groups
         while low < high:
             middle = (low + high + 1) // 2
             if names[middle - 1] == grouped[middle - 1]:

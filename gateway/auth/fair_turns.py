@@ -55,7 +55,7 @@ class FairTurns:
             waiting = self._waiting.pop(host)
             come = waiting.popleft()
             if waiting:
-                self._waiting[host] = waiting   # behind the other hosts
+                self._waiting[host] = waiting   # after the other hosts
             if not come.done():                 # done: its client is gone
                 come.set_result(None)
                 return

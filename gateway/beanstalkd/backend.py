@@ -91,7 +91,7 @@ class NodeBackend:
 
     def leave(self) -> None:
         if self._unsure:
-            self._forget_session()          # it ends, as it is not used any more, and the job goes back
+            self._forget_session()          # it ends, as it is no longer used, and the job goes back
         elif self._session is not None:
             self._sessions.give_back(self._session)
             self._session = None

@@ -297,7 +297,7 @@ class OperationExecution:
             self._end(None)
         elif outcome == BUSY:                       # its last Get had no turn
             self._end(RETRY)
-        elif isinstance(outcome, bytes):            # the user may not have the jobs any more
+        elif isinstance(outcome, bytes):            # the user may no longer have the jobs
             self._end(CallFailure.FORBIDDEN)
         elif outcome is NoReply.CANCELLED:          # an earlier Get may have got a job, which only the log can tell
             self._end(None if self._first else RETRY)

@@ -232,7 +232,7 @@ class BackgroundActions:
             for answer in answers.decode("utf-8", "replace").split("\r\n")[:-1][:len(lines)]:
                 if answer.startswith(("500", "503")):
                     last = answer
-                    break                       # not executed, nor are those behind it, or they do it again
+                    break                       # not executed, nor are those after it, or they do it again
                 del lines[0]
                 self._note(action, answer)
             if not lines or action.why:

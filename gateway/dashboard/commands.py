@@ -59,7 +59,7 @@ class _Memory:
         self.peer = address
         self.written = bytearray()
         self.aborted = False                        # a part of the answer is missing
-        self.over = False                           # nothing counts any more
+        self.over = False                           # nothing counts any longer
         self.weigh: Callable[[], None] = lambda: None
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -11,7 +11,7 @@ from sockpqd.gateway.protocol.responses import CLUSTER_ID_BYTES
 
 CLUSTERS_NAMED_MAX = 64     # of the map; programs that use more than some tens are not expected
 NOBODY = "-"
-OTHERS = ""                 # stands for all clusters behind the first CLUSTERS_NAMED_MAX
+OTHERS = ""                 # stands for all clusters after the first CLUSTERS_NAMED_MAX
 
 
 class MapFigures(Struct, frozen=True):

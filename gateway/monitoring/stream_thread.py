@@ -104,7 +104,7 @@ class Stream:
         self._guard = guard
         self._cut = cut
         self._seq = seq
-        self._past = deque(past)                        # not looked at; what is new comes behind it
+        self._past = deque(past)                        # not looked at; what is new comes after it
         self._late, self._late_bytes = 0, 0             # how much of it was new
         self._pieces: list[bytes] = []
         self._bytes = 0                                 # of these

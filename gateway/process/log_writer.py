@@ -24,7 +24,7 @@ from pathlib import Path
 LINES_MAX = 2000                # waiting to be written,
 KEPT_LINES_MAX = 50_000         # and of the audit log: more than there can be commands in flight that leave one
 KEPT_BEHIND = 1000              # of these: no further such command is begun,
-STUCK_S = 5.0                   # unless nothing has been written for so long: operators must be able to act
+STUCK_S = 5.0                   # unless nothing has been written for this long: operators must be able to act
 WRITE_BYTES = 3072              # of lines written together; with one more, what a pipe takes in one piece (PIPE_BUF)
 FLUSH_S = 2.0                   # how long the process waits on exit for lines to be written
 RETRY_S = 1.0                   # between two attempts at a file that cannot be written

@@ -82,7 +82,7 @@ class Row(Struct, frozen=True, eq=False):
     run: Callable[[Any, Command], None]
     kind: Kind
     cost: int
-    numbered: bool = False                              # allowed behind REQ
+    numbered: bool = False                              # allowed after REQ
     in_transaction: InTransaction = InTransaction.REFUSED
     while_subscribed: bool = False                      # allowed on a connection that hears events
     body: BodyRule = NO_BODY
@@ -109,7 +109,7 @@ class Command(Struct, gc=False):
     head: int = 0                       # bytes of headers with which the data begin
     spare: bool = False                 # without room for these data it is executed without them
     arguments: tuple[Any, ...] = ()     # of the line, where not part of the operation
-    wait: Get | None = None             # PUT .. WAIT: proposed behind the PUT
+    wait: Get | None = None             # PUT .. WAIT: proposed after the PUT
     until_finished: bool = False        # GETBE: stop waiting when no unfinished jobs are left
     within_ms: int | None = None        # how long to wait at most
     bound: bool = False                 # jobs handed out are bound to the connection's session

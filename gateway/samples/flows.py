@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sockpqd.core import Machine, QueueFlow, flow_of
 
-QUEUES_MAX = 100_000            # further queues are in no rate; 20 MB for so many
+QUEUES_MAX = 100_000            # further queues are in no rate; 20 MB for this many
 QUEUES_PER_SECOND = 10_000      # looked at; of more than that a pass takes several seconds
 BETWEEN_S = 0.5                 # from one look to the next, at least
 PORTION = 200                   # queues looked at before others have a turn: a tenth of a millisecond

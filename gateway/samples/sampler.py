@@ -25,7 +25,7 @@ SAVE_S = 300            # between two writes of the file; a node that is killed 
 REST_S = 60.0           # after one that failed
 BEHIND_S = 3.0          # a node that is further behind than this catches up in no time: its rates say nothing
 CLUSTER, NODE = "cluster", "node"       # names of courses in the file
-QUEUE, PULSE = "queue ", "pulse "       # with the name of the queue or pulse behind it
+QUEUE, PULSE = "queue ", "pulse "       # with the name of the queue or pulse after it
 
 
 class FigureSampler:

@@ -83,7 +83,7 @@ class Closable(Protocol):
         """Close immediately; unsent answers are lost."""
 
 
-Piece = Callable[[], bool]      # does the next piece of a long answer; False: there was nothing to do any more
+Piece = Callable[[], bool]      # does the next piece of a long answer; False: there was nothing left to do
 
 
 class Hub:

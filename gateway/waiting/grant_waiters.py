@@ -68,7 +68,7 @@ class PulseLine(Struct, eq=False):
 
     standing: Any                       # SortedDict[int, GrantWaiter] by number
     sent: dict[int, GrantWaiter]        # waiters whose grant is in flight, in their order
-    free_since: float | None = None     # TOGETHER: since when somebody waits while the window is clear
+    free_since: float | None = None     # TOGETHER: when somebody began to wait while the window is clear
     timer: asyncio.TimerHandle | None = None
 
 

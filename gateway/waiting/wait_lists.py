@@ -20,7 +20,7 @@ from sockpqd.gateway.waiting.lines import Lines
 K = TypeVar("K")
 
 MANY_NAMES = 100        # a waiter for more leaves in portions
-NUMBERS_DROPPED = 16    # so many numbers of a line take as long to drop as a waiter to remove from one
+NUMBERS_DROPPED = 16    # dropping this many numbers of a line takes as long as removing a waiter from one
 
 
 class WaitLists:

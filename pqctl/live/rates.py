@@ -19,7 +19,7 @@ class Rates:
     """Counts events in a thread of its own, so that a slow display delays none."""
 
     def __init__(self, events: Events) -> None:
-        self.refusal: SockpqError | None = None     # why no events come any more
+        self.refusal: SockpqError | None = None     # why events no longer come
         self._events = events
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()

@@ -31,7 +31,7 @@ class Figure(NamedTuple):
     value: Callable[[QueueLine], float]
     written: Callable[[QueueLine], str]
     style: str = ""             # where it is not zero
-    digits: int = 0             # behind the point
+    digits: int = 0             # after the point
 
 
 def _count(name: str, style: str = "") -> Figure:

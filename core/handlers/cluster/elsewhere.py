@@ -29,7 +29,7 @@ def guarded(execute: Execute, brings: Brings) -> Execute:
         assert known is not None
         for name in brings(state, operation):
             if not known.accepts(name):
-                state.put_item = None           # so that the hand-out behind a Put finds nothing
+                state.put_item = None           # so that the hand-out after a Put finds nothing
                 return Elsewhere(known.owner(name))
         return execute(state, operation, seed)
     return check

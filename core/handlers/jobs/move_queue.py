@@ -128,7 +128,7 @@ def _move(state: State, job: Job, to: str, leaving: Job | DelayedJob | None) -> 
     state.remove(state.queues.by_name[job.queue], job)
     queue = state.queues.get_or_create(to)
     extras = _as_put(queue, job)
-    # A dead job has no time any more, whatever a Change has set; a periodic one starts over.
+    # A dead job no longer has a time, whatever a Change has set; a periodic one starts over.
     at_ms = None if job.extras is not None and job.extras.origin is not None else job.at_ms
     moved = replace(
         job,

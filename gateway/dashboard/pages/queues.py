@@ -24,7 +24,7 @@ RATES: dict[str, Callable[[QueueRates], float]] = {
     "in": lambda rates: rates.put, "out": lambda rates: rates.taken, "failed": lambda rates: rates.failed + rates.died,
 }
 SORTS = ("name", *RATES, *COUNTS, "oldest")
-MILLI = 1000                # a rate is sorted by jobs in so many seconds
+MILLI = 1000                # a rate is sorted by jobs in this many seconds
 # What the list can be restricted to.
 FILTERS: dict[str, Callable[[QueueCounts, QueueSettings | None], bool]] = {
     "any": lambda counts, settings: True,

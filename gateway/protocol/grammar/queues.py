@@ -101,7 +101,7 @@ def _shared_pulse(word: bytes) -> str:
 
 _PER = Option("per_ms", per_ms, behind=(b"SPREAD", Option("spread")))
 SETTINGS[b"RATE"] = Option("rate", _or_off(rate), behind=(b"PER", _PER))
-SETTINGS.update(groups.OF_QUEUES)       # behind RATE, which is named when PER stands alone
+SETTINGS.update(groups.OF_QUEUES)       # after RATE, which is named when PER stands alone
 SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
 CREATE_SETTINGS = {**SETTINGS, b"BOUND": Option("bound")}
 _ELSEWHERE = {b"BOUND": "BOUND is for QUEUE CREATE"}

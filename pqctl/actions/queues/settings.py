@@ -20,7 +20,7 @@ from sockpqd.pqctl.output.text import counted, lasting, sized
 BYTES = frozenset(("data_bytes_max", "error_bytes", "retain_bytes", "retained_bytes"))
 SECONDS = frozenset(("expire", "keep", "ttl", "idle", "retain", "grace", "session_ttl", "cap", "group_keep", "per"))
 
-# What 0 means where it is no number of its kind (docs/PROTOCOL.md, Queues and their settings).
+# What 0 means where it is not a number of its kind (docs/PROTOCOL.md, Queues and their settings).
 UNSET = {
     **dict.fromkeys(("expire", "ttl", "idle", "keep", "retain", "alarm"), "none"),
     **dict.fromkeys(("tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "group_limit"), "no limit"),

@@ -92,7 +92,7 @@ class Turn:
         command = pulses.pulse_result(self.ticket, feedback, sleep=self._sleep, reason=self._reason)
         try:
             await run(self._executor.run(command, timeout=self._timeout))
-        except TicketNotFound:                  # later than MAXRUN: nobody awaits it any more
+        except TicketNotFound:                  # later than MAXRUN: it is no longer awaited
             pass
         except SockpqError as failure:
             if error is None:

@@ -45,7 +45,7 @@ class TlsStream:
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=address.host)
         self._at_end = False                        # the other side has announced that it sends no more
-        self._broken: OSError | None = None         # found behind data that were still good
+        self._broken: OSError | None = None         # found after data that were still good
 
     async def shake_hands(self, timeout: float) -> None:
         """Shake hands, before anything else; raises Untrusted, OSError (TimeoutError is one)."""

@@ -29,7 +29,7 @@ class Watch(Protocol):
     """Probes other servers, and the same server on another connection, while an answer is outstanding."""
 
     leaderless: bool        # may a server that has not heard of a leader be used?
-    look_s: float           # `waiting` is called after so many seconds, or after each `server_timeout` of silence
+    look_s: float           # `waiting` is called after this many seconds, or after each `server_timeout` of silence
 
     async def taken_over(self, address: Address) -> bool:
         """Return whether another server serves now."""

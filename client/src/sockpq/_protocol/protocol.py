@@ -35,7 +35,7 @@ class Protocol:
         self._position = 0                          # of the first byte no reader has taken
         self._reader: Reader[Any] | None = None     # of the oldest unanswered command, once it has begun
         self._need: int = LINE
-        self._broken: ProtocolError | None = None   # found behind answers that were still good
+        self._broken: ProtocolError | None = None   # found after answers that were still good
         self._in_step = True                        # False while bytes are taken, and for good when that is interrupted
         self.waiting: Waiting | None = None         # that command is a PUT .. WAIT and its 206 has come
 

@@ -30,7 +30,7 @@ from sockpq.errors import MapUnread, SockpqError
 
 READ_AGAIN_S = 60.0     # how old the map may be
 LOOK_S = 1.0            # between two looks for a newer map, while nothing is found
-LOOK_BYTES = 8192       # so many bytes of a map make a look cost as much as another second
+LOOK_BYTES = 8192       # this many bytes of a map make a look cost as much as another second
 LOOK_TIMEOUT_S = 0.5    # what a look may take, as a job that comes meanwhile has to wait
 BLIND_S = 5.0           # after a look, or a reading, without an answer
 STRAGGLER_S = 0.1       # how long the maps of slower clusters are waited for

@@ -17,8 +17,8 @@ from sockpq._protocol.commands.jobs import untaken
 from sockpq.errors import NotExecuted, SockpqError, Unavailable
 
 LOOK_S = 1.0            # between two looks whether the map has changed, while it waits in several clusters
-LEAVE_S = 3.0           # what it may take to end the waits that are not needed any more
-SILENT_S = 5.0          # a cluster that did not answer is left out for so long by those who do not wait
+LEAVE_S = 3.0           # what it may take to end the waits that are no longer needed
+SILENT_S = 5.0          # a cluster that did not answer is left out for this long by those who do not wait
 TRY_S = 1.0             # what one that may not answer has to answer a GET that does not wait
 
 

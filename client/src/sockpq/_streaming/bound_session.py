@@ -87,7 +87,7 @@ class BoundSession:
             if self._slot.session:
                 await self._executor.calls.run_attached(self._slot, PING, self.period)
         except ClientClosed:
-            pass                            # nobody wants the session any more, and it ends by its TTL
+            pass                            # nobody wants the session any longer, and it ends by its TTL
         except SockpqError as failure:
             LOG.warning("a session with jobs was not kept alive: %s", failure)
         finally:

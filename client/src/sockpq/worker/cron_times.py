@@ -31,7 +31,7 @@ def check(line: str, tz: str) -> None:
 def next_time(line: str, tz: str, after: int) -> int:
     """Return the first time after `after`, both in Unix time, whole seconds. Raises BadArguments."""
     for at in _times(line, tz, after):
-        if at > after:              # in an hour that comes twice the clock goes back behind it
+        if at > after:              # in an hour that comes twice the clock goes back past it
             return at
     raise BadArguments(f"{line!r} never comes")
 

@@ -14,7 +14,7 @@ from sockpq import Client
 from sockpq_kombu.mapping.addresses import Access
 
 PATIENCE_S = 30.0           # without a leader for this long, the connection is lost
-SESSION_PATIENCES = 4       # for so many times that a command may be repeated; then the session of a dead program ends
+SESSION_PATIENCES = 4       # for this many times a command may be repeated; then the session of a dead program ends
 SESSION_MIN_S = 10.0
 
 

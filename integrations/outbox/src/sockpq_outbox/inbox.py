@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sqlalchemy import MetaData, Table
 
 UNSURE = OutcomeUnknown, Unavailable, Busy, NotServing
-DONE_S = 120.0          # for so long DONE is repeated; after that the job comes again, and finds its mark
+DONE_S = 120.0          # DONE is repeated for this long; after that the job comes again, and finds its mark
 PAUSE_S = 0.5
 
 

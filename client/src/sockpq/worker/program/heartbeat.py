@@ -19,7 +19,7 @@ LOG = logging.getLogger("sockpq.worker")
 
 CALL_S = 10.0
 FIRST_CALL_S = 2.0      # of the first one: the person that starts a worker should learn soon that no server answers
-SESSION_S = 15.0        # a worker that says nothing for this long is not listed any more
+SESSION_S = 15.0        # a worker that says nothing for this long is no longer listed
 RETRY_S = 60.0          # servers that know no workers, or no events, may be replaced
 LISTEN_PAUSE_S = 2.0    # after a failure to hear events
 

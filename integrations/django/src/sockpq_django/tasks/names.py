@@ -15,7 +15,7 @@ ID_MAX = 64                 # what Django promises of ids
 KEY_LENGTH = 32
 QUEUE_MAX = ID_MAX - KEY_LENGTH - 1
 KEY = re.compile(r"[0-9a-f]{32}")
-RESULTS = "+results"        # no escaped name has a + behind its first character, or is this one
+RESULTS = "+results"        # no escaped name has a + after its first character, or is this one
 DEAD = "_dead"              # what the server adds for the dead-letter queue
 
 

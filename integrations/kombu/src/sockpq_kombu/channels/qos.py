@@ -36,7 +36,7 @@ class QoS(virtual.QoS):
         twice the prefetch limit, even if acknowledgements are slow.
         """
         limit: int = self.prefetch_count
-        taken = undelivered + self.beginning        # before `free` looks: rather counted twice than not at all
+        taken = undelivered + self.beginning        # before `free` looks: better counted twice than not at all
         room = None if self.free is None else max(self.free() - taken, 0)
         if not limit:
             return room

@@ -19,7 +19,7 @@ from sockpq import SockpqError
 
 from sockpq_kombu.mapping.messages import can_be_shown
 
-REMOVE_S = 5.0          # for so long messages are searched; each search looks at all that wait
+REMOVE_S = 5.0          # messages are searched for this long; each search looks at all that wait
 UNBEGUN = (states.PENDING, states.RECEIVED, states.RETRY, states.REJECTED)
 PARTS = 3               # of a task's body: arguments, keyword arguments, what is to come next
 

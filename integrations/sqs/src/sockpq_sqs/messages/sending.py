@@ -29,7 +29,7 @@ from sockpq_sqs.queues.entry import DEDUPLICATION_S, SIZE_MAX, Entry
 from sockpq_sqs.queues.names import Names, QueueName
 from sockpq_sqs.queues.registry import Registry
 
-ONCE_S = 60                 # for so long a repetition by an SDK is recognized
+ONCE_S = 60                 # a repetition by an SDK is recognized for this long
 INVOCATION = re.compile(r"[A-Za-z0-9_.:-]{1,36}")
 
 

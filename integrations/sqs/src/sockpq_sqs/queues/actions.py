@@ -18,7 +18,7 @@ from sockpq_sqs.queues.redrive import ALLOW, NAME, RedrivePolicies, check_allow_
 from sockpq_sqs.queues.registry import Registry
 from sockpq_sqs.queues.tags import check_tags
 
-PURGE_S = 60                # Amazon's: a queue is purged once in so many seconds
+PURGE_S = 60                # Amazon's: a queue is purged once in this many seconds
 
 
 class QueueActions:

@@ -258,6 +258,19 @@ def test_a_queue_whose_jobs_nobody_takes_stands_out_from_slow_ones_and_from_thos
     run(test)
 
 
+def test_a_queue_of_records_that_are_looked_up_needs_no_worker() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT results 0 1 KEY a TTL 86400\r\nxPUT results 0 1 KEY b TTL 86400\r\nx"
+                        b"PUT keyed 0 1 KEY a\r\nxPUT passing 0 1 TTL 86400\r\nx"
+                        b"PUT mixed 0 1 KEY a TTL 86400\r\nxPUT mixed 0 1\r\nx")
+        found.cluster.now_ms += 1_200_000
+        await found.samples.sample()
+        page = await found.get("/")
+        assert sorted(re.findall("nobody takes the jobs of <[^>]*>([a-z]*)<", page)) == ["keyed", "mixed", "passing"]
+
+    run(test)
+
+
 def waited(found: Site, queue: str, *counts: int) -> None:
     """Give the queue a course in which so many jobs waited in each of the last minutes; 3 a second came, 2 left."""
     found.samples._clock = lambda: NOW_S

@@ -20,6 +20,7 @@ OLD_MS = 5 * 60_000         # a job that has been waiting longer is worth a line
 DEAD_LOOKED = 1000          # dead jobs of a queue whose reasons are counted,
 JOBS_PER_PORTION = 200      # and how many of them before others have a turn
 REASONS_MAX = 2             # that are named
+RECORDS_LOOKED = 8          # jobs of a queue, by which it is judged whether they are records
 
 
 class Concern(Struct, frozen=True):
@@ -104,8 +105,9 @@ def backlog(view: View, name: str, figures: Mapping[str, int], oldest_ms: int) -
     grew, old = growth(view, name), oldest_ms > OLD_MS
     taken = running > 0 or (grew is not None and grew.taken > 0)
     if old and ready > withheld and not taken:
-        return Concern("no worker", ["nobody takes the jobs of ", queue_link(name), f": {_wait(ready)}, ",
-                                     _oldest(view, oldest_ms), ", and none runs"], severe=True)
+        return None if _are_records(view, name) else Concern("no worker", [
+            "nobody takes the jobs of ", queue_link(name), f": {_wait(ready)}, ", _oldest(view, oldest_ms),
+            ", and none runs"], severe=True)
     held = f", {withheld:,} of them held back" if withheld else ""
     runs = f"; {counted(running, 'job')} {'runs' if running == 1 else 'run'}"
     if grew is not None and taken:
@@ -115,6 +117,16 @@ def backlog(view: View, name: str, figures: Mapping[str, int], oldest_ms: int) -
             f"handed out{runs if running else ''}"])
     return Concern("waiting", [
         "in ", queue_link(name), f" {_wait(ready)}, ", _oldest(view, oldest_ms), held, runs]) if old else None
+
+
+def _are_records(view: View, name: str) -> bool:
+    """Return whether the first jobs of a queue are there to be looked up: each has a key, and goes by its TTL.
+
+    Results of Celery and Django and what the inbox remembers are such jobs; nobody is to take them.
+    """
+    first = view.cluster.machine.next_jobs(name, JobState.READY, RECORDS_LOOKED, [])
+    return all(job.extras is not None and job.extras.key is not None and job.extras.expires_at_ms is not None
+               for job in first)
 
 
 def paused(view: View, name: str, *, into: bool, out: bool) -> Concern:

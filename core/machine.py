@@ -718,7 +718,8 @@ class Machine:
     def offering(self, queues: tuple[str, ...] | None, item: str | None) -> Iterator[str | None]:
         """Yield the names of these queues (None: of all) that could hand out a job now (of `item`, if given).
 
-        None stands for a queue with jobs of closed groups only. A view, valid until the next entry.
+        None stands for a queue with jobs of closed groups only, or for some closed groups of the item. A view, valid
+        until the next entry.
         """
         return offering(self._state, queues, item)
 

@@ -10,10 +10,13 @@ from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.ops.queues import Sched
 from sockpqd.core.rules.hand_out import can_hand_out
 from sockpqd.core.state import State
+from sockpqd.core.store.items.item import LOOKED_AT
 from sockpqd.core.store.job import Job, group_of
 from sockpqd.core.store.queues import Queue
 
 RELISTED_STEPS = 8      # of listing a group in a queue again
+LOOK = limits.STEP // 2 # at a job of an item, and its group
+LOOKS = 8               # such looks that take as long as one at a closed queue
 
 
 def by_groups(state: State, queue: Queue) -> bool:
@@ -38,11 +41,34 @@ def open_to_fair(state: State, queue: Queue, item: str | None) -> bool:
         return True
     if item is None:
         return not state.fair.all_closed(queue) and state.fair.room(queue, 1) > 0
-    gates = state.fair.open.gates
-    return any(
-        not gates.shut(group_of(job)) and not state.fair.is_shut_in(queue, job)
-        for _, job in _jobs_of_item(state, [queue], item)
-    )
+    return any(_looks(state, state.fair, queue, item))
+
+
+def looks_for_open(state: State, queue: Queue, item: str) -> Iterator[bool]:
+    """Search a queue that has a job of the item for an open group, in steps: yields True at last if there is one.
+
+    Each step before it yields False, and looks at LOOKS jobs of closed groups at most.
+    """
+    if state.fair is None or not by_groups(state, queue):
+        yield True
+        return
+    looked = 0
+    for opened in _looks(state, state.fair, queue, item):
+        if opened:
+            yield True
+            return
+        looked += 1
+        if looked % LOOKS == 0:
+            yield False
+    if looked % LOOKS:
+        yield False
+
+
+def _looks(state: State, scheduler: FairScheduler, queue: Queue, item: str) -> Iterator[bool]:
+    """Yield, for jobs of the item with the first one of each group, whether their groups are open."""
+    gates = scheduler.open.gates
+    for _, job in _jobs_of_item(state, [queue], item):
+        yield not gates.shut(group_of(job)) and not scheduler.is_shut_in(queue, job)
 
 
 def without_closed(state: State, scheduler: FairScheduler, asked: tuple[str, ...]) -> list[str]:
@@ -136,6 +162,7 @@ def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> FairC
             found = find(scheduler, open_queues)
         return found
     jobs = list(_jobs_of_item(state, queues, item))
+    state.spent += LOOK * len(jobs)
     found = find_of_jobs(scheduler, jobs)
     if found is None and jobs:
         _offer(state, jobs[0][1])
@@ -151,7 +178,10 @@ def _offer(state: State, job: Job) -> None:
 
 
 def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> Iterator[tuple[Queue, Job]]:
-    """Yield the jobs of the item that these queues could hand out: the first of each; all if it has many groups."""
+    """Yield jobs of the item that these queues could hand out, in order, among them the first one of each group.
+
+    They are charged in portions, before they are looked at.
+    """
     item = state.items.by_name.get(item_name)
     if item is None:
         return
@@ -167,10 +197,16 @@ def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> I
         if groups is None or not groups.foreign_ready:
             yield queue, item_queue.ready.first
             continue
+        ready, firsts = item_queue.ready, item_queue.firsts()
         limited = queue.settings is not None and queue.settings.item_limit
-        eligible = item_queue.eligible if limited else item_queue.ready.size
-        state.spent += limits.STEP // 8 * eligible
-        for job, _ in zip(item_queue.ready, range(eligible), strict=False):
+        eligible = item_queue.eligible if limited else ready.size
+        last = ready[eligible - 1] if eligible < ready.size else None
+        looks = min(firsts.size, eligible)
+        for number, job in enumerate(firsts):
+            if last is not None and job > last:
+                break
+            if number % LOOKED_AT == 0:
+                state.spent += LOOK * min(looks - number, LOOKED_AT)
             yield queue, job
 
 

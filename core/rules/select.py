@@ -26,6 +26,7 @@ from sockpqd.core.rules.fair_choice import (
     first_open_job,
     found_in,
     has_open,
+    looks_for_open,
     next_queue,
     nothing_open,
     without_closed,
@@ -136,7 +137,8 @@ def next_job(state: State, queue: Queue, item: str | None) -> Job:
 def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> Iterator[str | None]:
     """Yield the names of the queues that have a job (of the item, if given), searched lazily.
 
-    None stands for a queue with jobs of closed groups only, as finding that out takes much longer than another name.
+    None stands for a queue with jobs of closed groups only, as finding that out takes much longer than another name, or
+    for some closed groups of the item in the next one.
     """
     if asked is None and item is None:
         if state.fair is None:
@@ -153,8 +155,13 @@ def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> I
         queue = by_name.get(name)
         if queue is None or (queue.ready_for is not None and not queue.granted):
             continue                            # or it lacks a grant, as very many may
-        if _can_hand_out(state, queue, item):
-            yield name if has_open(state, queue, item) else None
+        if not _can_hand_out(state, queue, item):
+            continue
+        if item is None:
+            yield name if has_open(state, queue, None) else None
+        else:
+            for opened in looks_for_open(state, queue, item):
+                yield name if opened else None
 
 
 def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | None) -> list[str]:

@@ -44,6 +44,7 @@ from sockpqd.core import (
     Touch,
 )
 from sockpqd.core.fair import first_jobs
+from sockpqd.core.store.items import item as items
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.helpers.rankings import RANKING_NAMES, RANKINGS
@@ -136,6 +137,7 @@ def test_machine_equals_reference_model_over_a_history_of_groups(
 ) -> None:
     monkeypatch.setattr(first_jobs, "FEW", few)
     monkeypatch.setattr(first_jobs, "WIDE", wide)
+    monkeypatch.setattr(items, "LOOKED_AT", few)
     assert_equal_to_model(history(seed, 250), Machine(), Model(), every=5)
 
 
@@ -146,6 +148,7 @@ def test_a_restored_machine_goes_on_like_the_one_of_the_snapshot(
 ) -> None:
     monkeypatch.setattr(first_jobs, "FEW", few)
     monkeypatch.setattr(first_jobs, "WIDE", wide)
+    monkeypatch.setattr(items, "LOOKED_AT", few)
     machine, again = Machine(), Machine()
     for number, entry in enumerate(history(seed, 250)):
         assert machine.apply(number + 1, *entry).replies == again.apply(number + 1, *entry).replies

@@ -33,6 +33,7 @@ FEW, MANY = 300, 7000
 MORE = 15           # calls for twenty times as many: sorted lists are trees of few levels
 GET = Get(("q",))
 BY_FAIR = GetWith(Get(None), policy=Policy.FAIR)
+OF_ITEM = Get(("q",), item="i")
 
 
 def execute(machine: Machine, operations: list[Operation]) -> None:
@@ -43,9 +44,9 @@ def execute(machine: Machine, operations: list[Operation]) -> None:
             left = left[len(machine.apply(machine.index + 1, NOW_MS, 0, left).replies):]
 
 
-def put(group: str, queue: str = "q") -> Operation:
+def put(group: str, queue: str = "q", item: str | None = None) -> Operation:
     """A job of the group."""
-    return PutWith(Put(queue, 0, b"x"), group=group)
+    return PutWith(Put(queue, 0, b"x", item), group=group)
 
 
 def groups_with_settings(count: int) -> Machine:
@@ -73,6 +74,15 @@ def jobs_of_a_paused_group(count: int) -> Machine:
         [ConfigureQueue("q", QueueChange(sched=Sched.GROUPS), create=True), ConfigureGroup("held", paused=True)],
     )
     execute(machine, [*[put("held")] * count, *[put("other")] * 100])
+    return machine
+
+
+def jobs_of_an_item(count: int) -> Machine:
+    """This many jobs of an item, of three groups of which only the last one is open."""
+    machine = Machine()
+    execute(machine, [ConfigureQueue("q", QueueChange(sched=Sched.GROUPS), create=True)])
+    execute(machine, [ConfigureGroup(group, paused=True) for group in ("g0", "g1")])
+    execute(machine, [put(f"g{number * 3 // count}", item="i") for number in range(count)])
     return machine
 
 
@@ -111,6 +121,8 @@ def of_a_job(machine: Machine, get: Operation) -> int:
     (groups_with_settings, GET), (groups_in_order, GET), (jobs_of_a_paused_group, GET),
     (one_group_in_many_queues, BY_FAIR), (one_of_many_groups_in_many_queues, BY_FAIR),
     (one_of_many_groups_in_many_queues, GetWith(Get(("q7",)), policy=Policy.FAIR)),
+    (jobs_of_an_item, OF_ITEM), (jobs_of_an_item, GetWith(OF_ITEM, policy=Policy.FAIR)),
+    (jobs_of_an_item, GetWith(Get(None, item="i"), policy=Policy.OLDEST)),
 ])
 def test_a_job_costs_little_more_however_many_there_are(made: Callable[[int], Machine], get: Operation) -> None:
     assert of_a_job(made(MANY), get) <= of_a_job(made(FEW), get) + MORE
@@ -125,3 +137,15 @@ def test_a_node_that_began_with_a_snapshot_counts_the_same_work() -> None:
     again = restored(snapshot_of(machine))
     many = GetWith(Get(None), 300, Policy.FAIR)
     assert machine.apply(machine.index + 1, NOW_MS, 0, [many]) == again.apply(again.index + 1, NOW_MS, 0, [many])
+
+
+def test_the_work_for_a_job_of_an_item_is_counted_by_its_groups() -> None:
+    spent = {}
+    for count in (FEW, MANY):
+        machine = jobs_of_an_item(count)
+        again = restored(snapshot_of(machine))
+        for one in (machine, again):
+            one.apply(one.index + 1, NOW_MS, 0, [OF_ITEM, GetWith(OF_ITEM, policy=Policy.FAIR)])
+        assert machine._own.spent == again._own.spent
+        spent[count] = machine._own.spent
+    assert spent[FEW] == spent[MANY]

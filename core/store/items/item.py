@@ -9,8 +9,11 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from sockpqd.core.store.items.holds import Hold
-from sockpqd.core.store.job import BuriedJob, DelayedJob, Job
+from sockpqd.core.store.items.item_groups import ItemGroups
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, group_of
 from sockpqd.core.store.job_list import JobList
+
+LOOKED_AT = 64      # up to this many READY jobs of an item in a queue are looked at one by one
 
 
 class ItemQueue(Struct, gc=False, eq=False):
@@ -20,11 +23,50 @@ class ItemQueue(Struct, gc=False, eq=False):
     running: int = 0
     deferred: int = 0
     eligible: int = 0           # with an ITEMLIMIT: how many READY jobs, the first ones, may be handed out
+    foreign: int = 0            # READY jobs of groups not named like the queue
+    groups: ItemGroups | None = None    # there are some, and more than LOOKED_AT READY jobs; or there were
 
     @property
     def finished(self) -> bool:
         """True if it has no unfinished job."""
         return not (self.running or self.ready.size or self.deferred)
+
+    def add(self, job: Job) -> None:
+        """Add a READY job."""
+        ready = self.ready
+        ready.add(job)
+        foreign = job.extras is not None and group_of(job) != job.queue
+        if foreign:
+            self.foreign += 1
+        if self.groups is not None:
+            self.groups.add(job)
+        elif self.foreign and ready.size > LOOKED_AT:
+            # There are many jobs already only if this is the first one of another group.
+            others = [job] if foreign and self.foreign == 1 else [one for one in ready if group_of(one) != one.queue]
+            self.groups = ItemGroups.split(ready, others)
+
+    def remove(self, job: Job) -> None:
+        """Remove a READY job."""
+        self.ready.remove(job)
+        if job.extras is not None and group_of(job) != job.queue:
+            self.foreign -= 1
+        if self.groups is not None:
+            if self.ready.size > LOOKED_AT // 2:
+                self.groups.remove(job)
+            else:
+                self.groups = None
+
+    def firsts(self) -> JobList[Job]:
+        """Return READY jobs in order, among them the first one of each group.
+
+        How many follows from the READY jobs alone, not from what was before, as the work of a command is counted by it.
+        """
+        if self.ready.size <= LOOKED_AT:
+            return self.ready
+        if self.foreign:
+            assert self.groups is not None
+            return self.groups.firsts
+        return JobList.of([self.ready.first])
 
 
 class Fate(Struct, gc=False, eq=False):

@@ -69,7 +69,7 @@ class Items:
             if item.cancelling:
                 self.doomed[item.name] = None
                 self._queues.withhold(job.queue, 1)
-        item_queue.ready.add(job)
+        item_queue.add(job)
         item.unfinished += 1
         return item_queue
 
@@ -78,7 +78,7 @@ class Items:
         assert job.item is not None
         item = self.by_name[job.item]
         item_queue = item.by_queue[job.queue]
-        item_queue.ready.remove(job)
+        item_queue.remove(job)
         self.removed(item, item_queue, job.queue)
         return item_queue
 

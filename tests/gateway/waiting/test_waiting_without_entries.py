@@ -12,6 +12,7 @@ import pytest
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Get, GetWith, Machine, Put, PutWith, Request
 from sockpqd.core import limits as core_limits
+from sockpqd.core.rules import fair_choice
 from sockpqd.gateway.limits import CLOSED_LOOKED_AT_MAX, Limits
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
@@ -93,6 +94,29 @@ def test_the_log_decides_where_very_many_queues_have_jobs_of_closed_groups_only(
         owner.send(b"GROUP RESUME tenant\r\n")
         await gateway.settle()
         assert worker.take().startswith(b"200 OK q")
+    with_gateway(test)
+
+
+def test_the_log_decides_where_an_item_has_jobs_of_very_many_closed_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_choice, "LOOKS", 1)
+
+    async def test(gateway: MemoryGateway) -> None:
+        owner, worker = gateway.connect(), gateway.connect()
+        owner.send(b"QUEUE CREATE q SCHED GROUPS\r\n")
+        for number in range(CLOSED_LOOKED_AT_MAX + 1):
+            owner.send(b"GROUP PAUSE g%d\r\nPUT q 0 1 IS x GROUP g%d\r\nx" % (number, number))
+        await commit_all(gateway)
+        worker.send(b"GETB q IS x\r\n")
+        await commit_all(gateway)
+        assert len(gateway.cluster.operations(Get)) == 1
+        assert (worker.take(), len(gateway.hub.job_waiters)) == (b"", 1), "it waits as ever"
+        owner.send(b"GROUP RESUME g%d\r\n" % CLOSED_LOOKED_AT_MAX)
+        await commit_all(gateway)
+        assert worker.take() == b"200 OK q 1 0 1 IS x\r\nx"
+        worker.send(b"GETB q IS x\r\n")
+        await commit_all(gateway)
+        assert worker.take() == b""
+        assert_nobody_is_forgotten(gateway)
     with_gateway(test)
 
 

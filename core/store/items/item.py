@@ -31,24 +31,26 @@ class ItemQueue(Struct, gc=False, eq=False):
         """True if it has no unfinished job."""
         return not (self.running or self.ready.size or self.deferred)
 
-    def add(self, job: Job) -> None:
-        """Add a READY job."""
-        ready = self.ready
-        ready.add(job)
-        foreign = job.extras is not None and group_of(job) != job.queue
+    def listed(self, job: Job) -> None:
+        """List a job by group that was added to the READY ones, if that is necessary.
+
+        Need not be called while there are no groups, unless the job has extras or there are foreign ones.
+        """
+        foreign = group_of(job) != job.queue
         if foreign:
             self.foreign += 1
         if self.groups is not None:
             self.groups.add(job)
-        elif self.foreign and ready.size > LOOKED_AT:
+        elif self.foreign and self.ready.size > LOOKED_AT:
             # There are many jobs already only if this is the first one of another group.
-            others = [job] if foreign and self.foreign == 1 else [one for one in ready if group_of(one) != one.queue]
-            self.groups = ItemGroups.split(ready, others)
+            first = foreign and self.foreign == 1
+            self.groups = ItemGroups.split(
+                self.ready, [job] if first else [one for one in self.ready if group_of(one) != one.queue],
+            )
 
-    def remove(self, job: Job) -> None:
-        """Remove a READY job."""
-        self.ready.remove(job)
-        if job.extras is not None and group_of(job) != job.queue:
+    def unlisted(self, job: Job) -> None:
+        """Undo `listed` for a job that was removed from the READY ones. Need not be called in the same case."""
+        if group_of(job) != job.queue:
             self.foreign -= 1
         if self.groups is not None:
             if self.ready.size > LOOKED_AT // 2:

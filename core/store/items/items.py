@@ -69,7 +69,9 @@ class Items:
             if item.cancelling:
                 self.doomed[item.name] = None
                 self._queues.withhold(job.queue, 1)
-        item_queue.add(job)
+        item_queue.ready.add(job)
+        if job.extras is not None or item_queue.foreign or item_queue.groups is not None:
+            item_queue.listed(job)
         item.unfinished += 1
         return item_queue
 
@@ -78,7 +80,9 @@ class Items:
         assert job.item is not None
         item = self.by_name[job.item]
         item_queue = item.by_queue[job.queue]
-        item_queue.remove(job)
+        item_queue.ready.remove(job)
+        if job.extras is not None or item_queue.groups is not None:
+            item_queue.unlisted(job)
         self.removed(item, item_queue, job.queue)
         return item_queue
 

@@ -42,19 +42,21 @@ class DeferredOffers:
         self.tasks.append(Task(None))
         self.go_on(limits.PORTION_MAX)
 
-    def resumed(self, queue: Queue) -> None:
-        """Offer the groups that have left their levels while this queue was paused."""
+    def resumed(self, queue: Queue) -> int:
+        """Offer the groups that have left their levels while this queue was paused; returns how many were looked at."""
         self.tasks = [task for task in self.tasks if task.queue != queue.name]
         task = Task(queue.name)
         self.tasks.append(task)
-        if not self._portion(task, limits.PORTION_MAX)[1]:
+        _, looked, more = self._portion(task, limits.PORTION_MAX)
+        if not more:
             self.tasks.remove(task)
+        return looked
 
     def go_on(self, most: int) -> int:
         """Offer up to `most` more of the groups that wait to be offered; returns how many."""
         left = most
         while self.tasks and left:
-            offered, more = self._portion(self.tasks[0], left)
+            offered, _, more = self._portion(self.tasks[0], left)
             left -= offered
             if more:
                 break
@@ -65,17 +67,21 @@ class DeferredOffers:
         """Return whether the group still waits for its portion at the first use."""
         return any(task.queue is None and group > task.reached for task in self.tasks)
 
-    def _portion(self, task: Task, most: int) -> tuple[int, bool]:
-        """Offer up to `most` groups of the task; returns how many there were, and whether there may be more."""
-        offered = 0
-        for looked, name in enumerate(self._names_of(task)):
+    def _portion(self, task: Task, most: int) -> tuple[int, int, bool]:
+        """Offer up to `most` groups of the task.
+
+        Returns how many there were, how many groups were looked at, and whether there may be more.
+        """
+        offered = looked = 0
+        for name in self._names_of(task):
             if offered == most or looked == limits.LOOKED_MAX:
-                return offered, True
+                return offered, looked, True
+            looked += 1
             task.reached = name
             if self._returns(name):
                 self._offer(name)
                 offered += 1
-        return offered, False
+        return offered, looked, False
 
     def _names_of(self, task: Task) -> Iterable[str]:
         """Return, sorted, the groups the task has yet to reach.

@@ -22,7 +22,7 @@ def open_session(state: State, operation: ops.OpenSession, seed: int) -> Reply:
         unused = sessions.owners.longest_unused(user, address)
         if unused is None:
             return replies.TooManySessions()
-        end_session(state, unused, limits.DUE_MAX)
+        state.spent += limits.STEP * JOB * end_session(state, unused, limits.DUE_MAX)
     if len(sessions.by_number) >= limits.SESSIONS_MAX:
         return replies.TooManySessions()
     ttl_ms = min(max(operation.ttl_ms, limits.SESSION_TTL_MS_MIN), limits.SESSION_TTL_MS_MAX)

@@ -22,7 +22,7 @@ def end_pause(state: State, queue: Queue) -> None:
     if queue.ready.size and not queue.closed:
         state.effects.reopened[queue.name] = None
     if settings.paused_out and state.fair is not None and queue.name in state.queues.by_name:
-        state.fair.offers.resumed(queue)
+        state.spent += limits.STEP // 8 * state.fair.offers.resumed(queue)
 
 
 def open_due(state: State, most: int) -> int:

@@ -39,7 +39,7 @@ from sockpqd.core import (
     Tick,
     Touch,
 )
-from sockpqd.core.limits import PORTION_MAX
+from sockpqd.core.limits import PORTION_MAX, SPENT_MAX, STEP
 from tests.core.helpers.logs import ask, restored, snapshot_of
 
 BY_FAIR = GetWith(Get(None), policy=Policy.FAIR)
@@ -393,6 +393,16 @@ def test_resume_offers_groups_in_portions(cluster: Cluster) -> None:
     assert cluster.waiting()[0] == len(names)
     twin.apply(twin.index + 1, cluster.now_ms, 0, [Tick()])
     assert snapshot_of(twin) == snapshot_of(cluster.machine)
+
+
+def test_an_entry_ends_when_resumes_have_looked_at_many_groups(cluster: Cluster) -> None:
+    count, work = 2000, STEP // 8
+    cluster.do(*[PutWith(Put("q", 0, b""), group=f"g{number:05}") for number in range(count)])
+    cluster.do(BY_FAIR)
+    pauses = [PauseQueue("q", False, out) for _ in range(200) for out in (True, False)]
+    replies = cluster.machine.apply(cluster.machine.index + 1, cluster.now_ms, 0, pauses).replies
+    fit = SPENT_MAX // (work * count)
+    assert 2 * fit <= len(replies) <= 2 * (fit + 1)
 
 
 def test_the_first_use_offers_groups_in_portions(cluster: Cluster) -> None:

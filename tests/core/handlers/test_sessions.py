@@ -10,6 +10,7 @@ from sockpqd.core import (
     Accepted,
     AttachSession,
     CloseSession,
+    ConfigureQueue,
     Done,
     Finished,
     Get,
@@ -20,6 +21,7 @@ from sockpqd.core import (
     OpenSession,
     Operation,
     Put,
+    QueueChange,
     Request,
     Resume,
     Return,
@@ -32,7 +34,8 @@ from sockpqd.core import (
     TooManySessions,
     TouchSession,
 )
-from sockpqd.core.limits import DUE_MAX, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN, SESSIONS_MAX
+from sockpqd.core.handlers.cost import JOB
+from sockpqd.core.limits import DUE_MAX, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN, SESSIONS_MAX, SPENT_MAX, STEP
 from tests.core.helpers.logs import ask, data_of, lead, restored, run, snapshot_of
 
 START_MS = 16_000       # the beginning of a bucket
@@ -48,6 +51,19 @@ def machine() -> Machine:
     run(machine, lead(), now_ms=START_MS)
     ask(machine, OPEN)
     return machine
+
+
+def test_an_entry_ends_when_new_sessions_have_ended_much_of_others() -> None:
+    machine, opened = Machine(), OpenSession(SECRET, SESSION_TTL_MS_MAX, owner_max=10)
+    run(machine, lead(), *[opened] * 10, now_ms=START_MS)
+    for session in range(1, 11):
+        run(machine, *[ConfigureQueue(f"q{session}_{number:03}", QueueChange(), create=True, session=session)
+                       for number in range(300)], now_ms=START_MS)
+    for session in range(1, 11):        # used last in this order
+        run(machine, AttachSession(session, SECRET), now_ms=START_MS + session)
+    replies = machine.apply(machine.index + 1, START_MS + 100, 0, [opened] * 10).replies
+    assert len(replies) == SPENT_MAX // (STEP * JOB * 301) + 1
+    assert all(isinstance(reply, SessionOpened) for reply in replies)
 
 
 def bound(machine: Machine, *expires_ms: int | None, session: int | None = 1, then: Then = Then.LATER) -> None:

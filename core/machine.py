@@ -703,6 +703,11 @@ class Machine:
         bound = self._state.sessions.get(session)
         return [] if bound is None else sorted(bound.taken)
 
+    def first_taken(self, session: int, count: int) -> tuple[list[int], int]:
+        """Return the `count` smallest ids of the running jobs bound to this session, and how many are bound to it."""
+        bound = self._state.sessions.get(session)
+        return ([], 0) if bound is None else (bound.first_taken(count), len(bound.taken))
+
     def ready(self, queue: str) -> int:
         """Return the number of jobs of `queue` that could be handed out now."""
         one = self._state.queues.by_name.get(queue)

@@ -167,6 +167,7 @@ class StateSums(Struct, gc=False, frozen=True):
 
 
 RUNNING_LOOKED = 1000
+QUEUES_LOOKED = 500         # of those in which an item has jobs: each may have only DELAYED ones
 
 NOTHING = QueueHistory(0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -288,7 +289,8 @@ def item_summary(state: State, name: str) -> ItemSummary | None:
 def jobs_of_item(state: State, name: str, count: int) -> list[ItemJob]:
     """Return up to `count` unfinished jobs of the item: DEAD, BURIED, running, READY, then DELAYED ones.
 
-    In each of its queues only the first RUNNING_LOOKED running jobs are inspected.
+    Running and READY ones are looked for in QUEUES_LOOKED of its queues, and of the running ones of a queue only the
+    first RUNNING_LOOKED are inspected.
     """
     item = state.items.by_name.get(name)
     return [] if item is None else list(islice(_jobs_of_item(state, item), max(count, 0)))
@@ -299,7 +301,7 @@ def _jobs_of_item(state: State, item: Item) -> Iterator[ItemJob]:
         yield _item_job(dead, JobState.DEAD)
     for buried in item.buried or ():
         yield _item_job(buried, JobState.BURIED)
-    for queue_name, found in item.by_queue.items():
+    for queue_name, found in islice(item.by_queue.items(), QUEUES_LOOKED):
         queue = state.queues.find(queue_name)
         for number in queue.first_taken(RUNNING_LOOKED) if queue is not None and found.running else ():
             if state.running[number].item == item.name:

@@ -28,6 +28,7 @@ class ItemSummary(Struct, gc=False, frozen=True):
     name: str
     unfinished: int     # jobs
     dead: int           # of which DEAD or BURIED
+    done: int           # as in ItemCounts
     held: bool
     cancelling: bool
 
@@ -49,4 +50,4 @@ def counts_of(item: Item, waiters: int) -> ItemCounts:
 
 def summary_of(item: Item) -> ItemSummary:
     """Return the line of ITEM LIST for the item."""
-    return ItemSummary(item.name, item.unfinished, item.lost, item.hold is not None, item.cancelling)
+    return ItemSummary(item.name, item.unfinished, item.lost, item.done, item.hold is not None, item.cancelling)

@@ -93,7 +93,7 @@ def _assert_same_items(machine: Machine, model: Model) -> None:
         assert machine.item(name) == figures
         assert machine.item_summary(name) == (None if figures is None else ItemSummary(
             name, figures.ready + figures.delayed + figures.running + figures.dead + figures.buried,
-            figures.dead + figures.buried, figures.held, figures.cancelling))
+            figures.dead + figures.buried, figures.done, figures.held, figures.cancelling))
         assert machine.owner_of_item(name) == model.owners.get(name)
 
 

@@ -53,7 +53,7 @@ def test_jobs_of_an_item_are_counted_by_their_states() -> None:
     assert counts(machine) == ItemCounts(
         ready=1, delayed=1, running=1, dead=1, buried=1, done=1, cancelled=0, **NEITHER, waiters=1,
     )
-    assert machine.item_summary("x") == ItemSummary("x", unfinished=5, dead=2, **NEITHER)
+    assert machine.item_summary("x") == ItemSummary("x", unfinished=5, dead=2, done=1, **NEITHER)
     assert sorted(machine.item_names()) == ["x", "y"]
 
 

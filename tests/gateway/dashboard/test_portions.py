@@ -16,7 +16,19 @@ from typing import Any, cast
 
 import pytest
 
-from sockpqd.core import BindQueue, ConfigureGroup, ConfigurePulse, End, Get, How, PulseChange, Put, PutWith, SetMap
+from sockpqd.core import (
+    BindQueue,
+    ConfigureGroup,
+    ConfigurePulse,
+    Due,
+    End,
+    Get,
+    How,
+    PulseChange,
+    Put,
+    PutWith,
+    SetMap,
+)
 from sockpqd.gateway.dashboard import site
 from sockpqd.gateway.dashboard.figures import figures
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
@@ -69,6 +81,8 @@ def filled(found: Site) -> View:
     operations += [Put(f"q{number:05}", 0, b"x", f"i{number}") for number in range(1000)]
     operations += [Put(f"q{number:05}", 0, b"x", "large") for number in range(300)]
     operations += [PutWith(Put("q00001", 0, body, "large"), after=(f"i{number}",)) for number in range(60)]
+    later = Due(delay_ms=86_400_000)
+    operations += [PutWith(Put(f"q{number:05}", 0, b"x", "broad"), when=later) for number in range(QUEUES)]
     operations += [ConfigureGroup(f"g{number}", limit=number) for number in range(500, 1500)]
     operations += [PutWith(Put("bodies", 0, content), key=key) for key, content in (
         ("json", body), ("control", b"\x01" * 40_000), ("wide", "\u202e".encode() * 10_000),
@@ -101,6 +115,7 @@ PAGES = (
     ("/queue", {"name": "q00001"}), ("/queue", {"name": "dying"}), ("/queue", {"name": "dying_dead"}),
     ("/groups", {"sort": "waiting", "first": "500"}), ("/groups", {"name": "g7"}), ("/items", {"first": "500"}),
     ("/items", {"name": "i7"}), ("/items", {"name": "large"}),
+    ("/items", {"name": "broad"}),
     ("/pulses", {}), ("/pulses", {"name": "p7"}), ("/topics", {}), ("/topics", {"name": "wide"}),
     ("/workers", {"cron": "q00001"}), ("/", {}), ("/cluster", {}), ("/dead", {}), ("/find", {"search": "q000"}),
     ("/sessions", {}), ("/users", {}), ("/slow", {}), ("/background", {}), ("/clusters", {}),

@@ -44,12 +44,12 @@ async def flow_of(view: View, item: str) -> ItemFlow:
         if name in found or not name.startswith(mine):
             continue
         stage = found[name] = FlowStage(name)
-        summary, counts = machine.item_summary(name), machine.item(name)
-        if summary is None or counts is None:
+        summary = machine.item_summary(name)
+        if summary is None:
             stage.exists = False
             continue
         stage.jobs = machine.jobs_of_item(name, left)
-        stage.unfinished, stage.done = summary.unfinished, counts.done
+        stage.unfinished, stage.done = summary.unfinished, summary.done
         left -= len(stage.jobs)
         await asyncio.sleep(0)
         behind = machine.jobs_behind_item(name, JOBS_MAX)

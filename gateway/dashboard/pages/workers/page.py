@@ -53,13 +53,13 @@ def _workers(view: View, workers: list[WorkerPool]) -> Iterator[list[Child]]:
 
 def _jobs(view: View, one: WorkerPool) -> Child:
     """Return the jobs running in its session, in queues that the visitor manages."""
-    taken = view.cluster.machine.taken(one.session) if one.session else []
+    taken, count = view.cluster.machine.first_taken(one.session, JOBS) if one.session else ([], 0)
     shown: list[Child] = []
-    for number in taken[:JOBS]:
+    for number in taken:
         job = view.cluster.machine.peek(Selector(id=number))
         if job is not None and view.visitor.manages(job.queue):
             shown.append([link(f"/job?{address(job)}", task_of(job.body()) or str(job.id)), " of ", job.queue, "; "])
-    more = len(taken) - len(shown)
+    more = count - len(shown)
     return [shown, f"{more:,} more" if more else None]
 
 

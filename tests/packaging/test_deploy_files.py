@@ -149,3 +149,16 @@ def test_the_role_knows_the_rights_that_nodes_know() -> None:
     assert ", ".join(rights.OF_QUEUES[:3]) in users["ansible.builtin.assert"]["fail_msg"]
     for kind in rights.KINDS:
         assert kind in users["ansible.builtin.assert"]["fail_msg"]
+
+
+def test_a_yes_or_no_of_the_command_line_is_one() -> None:
+    """`-e sockpqd_restore_over=true` is text, which Ansible refuses as a condition; in a template "false" is true."""
+    for role in sorted((ROOT / "deploy" / "ansible" / "roles").iterdir()):
+        entries = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"].values()
+        names = {name for entry in entries for name, option in entry.get("options", {}).items()
+                 if option.get("type") == "bool"}
+        for path in (path for folder in ("tasks", "templates") for path in (role / folder).rglob("*.*")):
+            for line in path.read_text().splitlines():
+                if re.match(r"\s*(when|that): ", line) or re.search(r"{[{%].*\bif ", line):
+                    for name in names:
+                        assert not re.search(rf"\b{name}\b(?! \| bool)", line), f"{path.name}: {line.strip()}"

@@ -6,7 +6,7 @@ The protocol requires the length of the data in the line and the data after it. 
     PUT mail 0 <letter.txt      so does the name of a file
     PUT mail 0 5                the data is asked for
 
-`?` stands for HELP.
+`?` stands for HELP, and `exit` for QUIT.
 
 Sources: docs/PROTOCOL.md, "Lines, data, values".
 """
@@ -50,7 +50,7 @@ class Typed(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """The first word of the command, after REQ and its number."""
+        """The first word of the command, after REQ and its number, in capitals."""
         return (_words(self.line) or [""])[0]
 
 
@@ -59,10 +59,12 @@ def understand(text: str, read_file: ReadFile, *, part: bool = False) -> Typed:
     text = text.strip()
     if text.startswith("?") and not part:
         text = f"HELP {text[1:]}".strip()
+    if text == "exit" and not part:
+        text = "QUIT"
     line, data = _with_length(text, read_file)
     if data is not None:
         return Typed(line, data)
-    words = (["PUT"] if part else []) + _words(line)
+    words = ["PUT", *line.split()] if part else _words(line)
     if words[:1] == ["PUTS"] and len(words) == 2 and words[1].isdigit():
         return Typed(line, parts=int(words[1]))
     return Typed(line, missing_bytes=_length(words))
@@ -85,8 +87,11 @@ def _with_length(text: str, read_file: ReadFile) -> tuple[str, bytes | None]:
 
 
 def _words(line: str) -> list[str]:
+    """Return the words of a command, after REQ and its number, its verb in capitals: servers accept small letters."""
     words = line.split()
-    return words[2:] if words[:1] == ["REQ"] else words
+    if words and words[0].upper() == "REQ":
+        words = words[2:]
+    return [words[0].upper(), *words[1:]] if words else []
 
 
 def _length(words: list[str]) -> int:

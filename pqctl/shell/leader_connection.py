@@ -171,7 +171,7 @@ class LeaderConnection:
         if found := _SESSION.match(self._answer):
             self._session = found[1]
         if self._answer.startswith(b"200"):
-            if typed.line.split() == ["SESSION", "CLOSE"]:
+            if typed.verb == "SESSION" and typed.line.split()[1:] == ["CLOSE"]:
                 self._session = None
             self._in_transaction = typed.verb == "BEGIN" or (
                 self._in_transaction and typed.verb not in ("COMMIT", "ROLLBACK"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sockpqd.pqctl.shell.keyboard import Keyboard
 
 WELCOME = """Commands go to the leader. Data may stand in the line: PUT notes 0 "hello", or PUT notes 0 <FILE.
-HELP or ? shows how all commands are written, HELP GET that one. Tab completes, Ctrl-C gives up waiting, Ctrl-D ends."""
+HELP or ? shows how all commands are written, HELP GET that one. Tab completes, Ctrl-C gives up waiting, QUIT ends."""
 
 
 class Input(Protocol):
@@ -79,7 +80,8 @@ def _loop(leader: LeaderConnection, screen: Screen, source: Input) -> None:
             continue
         try:
             typed, rest = _complete(text, source)
-            more = leader.execute(typed, rest)
+            with screen.whole_lines():
+                more = leader.execute(typed, rest)
         except (Mistyped, Unavailable, ForeignCluster, Failure) as error:
             say(str(error))
             continue
@@ -107,18 +109,45 @@ class Screen:
         self._call = call
         self._json = b""
         self._ended = True          # the last line has its end
+        self._lock = threading.Lock()       # answers come in the connection's thread
+        self._waiting = False
+        self._begun = ""            # of a line on the terminal, while an answer is waited for
+
+    @contextlib.contextmanager
+    def whole_lines(self) -> Iterator[None]:
+        """Within the block write whole lines only to a terminal, and at its end the rest with a line end.
+
+        The prompt covers a line whose end is written when the prompt is there.
+        """
+        self._waiting = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting = False
+                if self._begun:
+                    self._write("\n")
 
     def show(self, data: bytes) -> None:
         """Show some bytes of an answer."""
         if self._call.as_json:
             self._json += data
         elif sys.stdout.isatty():
-            with output():
-                sys.stdout.write(readable(data))
-                sys.stdout.flush()
+            with self._lock:
+                self._write(readable(data))
         else:
             self._call.write(data)
-        self._ended = data.endswith(b"\n")
+            self._ended = data.endswith(b"\n")
+
+    def _write(self, text: str) -> None:
+        text = self._begun + text
+        length = text.rfind("\n") + 1 if self._waiting else len(text)
+        self._begun = text[length:]
+        if length:
+            with output():
+                sys.stdout.write(text[:length])
+                sys.stdout.flush()
+            self._ended = text[length - 1] == "\n"
 
     def end_answer(self, command: str) -> None:
         """End the answer to this command."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,11 +14,14 @@ import pytest
 
 from devcluster.cluster import LocalCluster
 from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.text import readable
+from sockpqd.pqctl.settings import Options
 from sockpqd.pqctl.shell import completion
 from sockpqd.pqctl.shell.completion import Words
 from sockpqd.pqctl.shell.input import Mistyped, Typed, understand
 from sockpqd.pqctl.shell.keyboard import history_file
+from sockpqd.pqctl.shell.run import Screen
 from tests.pqctl.running import PATIENCE_S, Terminal, execute
 
 
@@ -45,6 +49,10 @@ def read(name: str) -> bytes:
     ("PULSE SET p 3", Typed("PULSE SET p 3", missing_bytes=3)),
     ("GET mail EXPIRE 60", Typed("GET mail EXPIRE 60")),
     ("REQ", Typed("REQ")),
+    ("put mail 0 5", Typed("put mail 0 5", missing_bytes=5)),
+    ("req 7 Put mail 0 5", Typed("req 7 Put mail 0 5", missing_bytes=5)),
+    ("puts 3", Typed("puts 3", parts=3)),
+    ("exit", Typed("QUIT")),
     ("?", Typed("HELP")), ("?put", Typed("HELP put")), (" ? queue list", Typed("HELP  queue list")),
     ("", Typed("")),
 ])
@@ -54,6 +62,7 @@ def test_what_is_typed_becomes_what_is_sent(text: str, typed: Typed) -> None:
 
 def test_a_part_of_puts_has_no_verb() -> None:
     assert understand("mail 0 5", read, part=True) == Typed("mail 0 5", missing_bytes=5)
+    assert understand("req 0 5", read, part=True) == Typed("req 0 5", missing_bytes=5)
 
 
 def test_a_string_that_is_none_is_told() -> None:
@@ -85,6 +94,27 @@ def test_names_that_cannot_be_had_are_not_offered() -> None:
 
 def test_nothing_in_an_answer_moves_the_cursor() -> None:
     assert readable(b"a\x1b[2Jb\x07\r\nc\td\xff\r") == "a\\x1b[2Jb\\x07\nc\td\\xff\\r"
+
+
+def test_a_body_is_written_with_its_line_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written without one is covered by the next prompt."""
+    class Tty(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> int:
+            written.append(text)
+            return len(text)
+
+    written: list[str] = []
+    monkeypatch.setattr("sys.stdout", Tty())
+    screen = Screen(Call(Options(), as_json=False, timeout=1))
+    with screen.whole_lines():
+        screen.show(b"200 OK mail 1 0 5\r\nhel")
+        screen.show(b"lo")
+    screen.end_answer("GET mail")
+    screen.show(b"event\r\n")
+    assert written == ["200 OK mail 1 0 5\n", "hello\n", "event\n"]
 
 
 def test_the_history_is_in_the_folder_for_state() -> None:
@@ -182,9 +212,9 @@ def test_a_typist_sees_answers_keeps_his_history_and_goes_on_without_the_leader(
     typist.wait_for("gave up waiting")
     typist.type("DONE 77\r")
     typist.wait_for("404 Job Not Found")
-    time.sleep(1.0)                 # until it reads again: before, Ctrl-D is the terminal's
-    typist.type("\x04")
+    typist.type("quit\r")           # as QUIT, which ends the shell too
     assert typist.end() == 0
+    assert "221 Goodbye" in typist.text
     history = (tmp_path / "sockpq" / "shell_history")
     assert "+DONE 77" in history.read_text()
     assert "secret" not in history.read_text()

@@ -86,7 +86,7 @@ test-pythons: dev                    ## the quick tests with other Pythons, Debi
 	$(BIN)/python -m tests.pythons $(VERSIONS)
 
 $(VENV)/.installed-deploy: $(VENV)/.installed-dev
-	$(PIP_INSTALL) -e ./client -e '.[deploy,release]'
+	$(PIP_INSTALL) -e ./client -e '.[deploy,deploy-tests,release]'
 	touch $@
 
 helm: $(TOOLS)/.helm-$(HELM_VERSION)          ## the program that renders deploy/helm, for its tests; needs Go

@@ -208,7 +208,7 @@ def main(folder: Path | None) -> None:
     if not files:
         console.print(f"There are no files below {folder}: nothing to do.")
         return
-    console.log(f"{len(files)} files below {folder}")
+    console.log(f"{'the first ' if len(files) == most else ''}{len(files)} files below {folder}")
     try:
         report = Demo(folder, files, console).run()
     except (DemoError, NodeError, SockpqError) as error:

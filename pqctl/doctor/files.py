@@ -31,8 +31,7 @@ def look(data_dir: Path, process: int | None = None) -> list[Check]:
         command += ["--check-config", configured.file]
         environment |= configured.variables
     elif process is not None:
-        unknown = [Check(SKIP, "disk size", f"the configuration of process {process} cannot be seen",
-                         "run this as the node's user or as root; or ask sockpqd --check-config FILE")]
+        unknown = [_unknown_needs(process)]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     except OSError as error:
@@ -66,6 +65,18 @@ def _configuration_of(process: int) -> Configured | None:
     except (OSError, ValueError, IndexError):
         return None
     return Configured(str(file), {name: value for name, _, value in pairs})
+
+
+def _unknown_needs(process: int) -> Check:
+    """Say why the settings of a running node are not known."""
+    try:
+        dev = "--dev" in _words(Path(f"/proc/{process}/cmdline"))
+    except OSError:
+        dev = False
+    if dev:
+        return Check(SKIP, "disk size", f"process {process} was started with --dev, without a configuration file")
+    return Check(SKIP, "disk size", f"the configuration of process {process} cannot be seen",
+                 "run this as the node's user or as root; or ask sockpqd --check-config FILE")
 
 
 def _default_of(words: list[str]) -> str:

@@ -91,7 +91,7 @@ def test_check_knows_the_defaults_of_servers(folder: Path, one_server: Server, c
 
 def test_check_says_what_a_worker_will_set(folder: Path, one_server: Server, client: Client) -> None:
     (folder / "app.py").write_text(APP.replace('task("mail")', 'task("mail", backoff=(2, 60), retain=3600)'))
-    coming = "; a worker that starts says QUEUE CONFIG mail RETAIN 3600"
+    coming = "; a worker that starts sends QUEUE CONFIG mail RETAIN 3600"
     assert f" mail: the defaults{coming} BACKOFF 2 60\n" in check(folder, one_server.address).stdout
     client.queue_config("mail", backoff=(2, 60))
     assert f" mail: backoff 2 60{coming}\n" in check(folder, one_server.address).stdout

@@ -80,7 +80,7 @@ class Heartbeat:
             except NotSupported:
                 pause = RETRY_S
             except SockpqError as error:
-                LOG.warning("the servers do not hear this worker, which tries on: %s", error)
+                LOG.warning("no server has taken this worker's heartbeat, which is sent again: %s", error)
             timeout = CALL_S
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), pause)

@@ -46,7 +46,7 @@ def check(app: App, settings: PoolSettings) -> str:
             continue
         changed = [f"{key} {value}" for key, value in found.items() if value != DEFAULTS.get(key)]
         missing = lacking(wanted(app, queue), found)
-        coming = f"; a worker that starts says {line(queue, missing)}" if missing else ""
+        coming = f"; a worker that starts sends {line(queue, missing)}" if missing else ""
         lines.append(f"  {'settings':<9} {queue}: {', '.join(changed) or 'the defaults'}{coming}")
     return "".join(f"{line}\n" for line in lines)
 

@@ -60,7 +60,7 @@ def headline(health: Health, part: RegionPart | None = None) -> str:
     if health.leader is None:
         why = "no leader yet"
         if health.up < health.majority:
-            why = f"{health.majority} needed"
+            why = f"{health.majority} needed{f', all {members} if the cluster is new' if health.new else ''}"
         elif health.new:
             why = "not founded yet: a new cluster needs all its nodes once"
         elif health.switched_off:

@@ -94,9 +94,12 @@ def leader(health: Health, *, copy: bool = False, untrusted: bool = False) -> Ch
         answer = "answers" if health.up == 1 else "answer"
         needed = "is needed" if health.majority == 1 else "are needed"
         why = f"only {health.up} of {health.voters} nodes {answer}, {health.majority} {needed}"
-        advice = "correct the certificates that are refused: those nodes may run and serve"
-        return Check(FAIL, "leader", f"no node serves, {why}",
-                     advice if untrusted else "start nodes until there is a majority")
+        advice = "start nodes until there is a majority"
+        if untrusted:
+            advice = "correct the certificates that are refused: those nodes may run and serve"
+        elif health.new:
+            advice = "start nodes until there is a majority, or all of them if the cluster is new"
+        return Check(FAIL, "leader", f"no node serves, {why}", advice)
     if health.new:
         missing = ", ".join(sorted(health.missing))
         return Check(FAIL, "leader", "no node serves: the cluster is not founded yet",

@@ -50,7 +50,7 @@ class Typed(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """The first word of the command, after REQ and its number, in capitals."""
+        """The first word of the command, after REQ and its number, in upper case."""
         return (_words(self.line) or [""])[0]
 
 
@@ -87,7 +87,7 @@ def _with_length(text: str, read_file: ReadFile) -> tuple[str, bytes | None]:
 
 
 def _words(line: str) -> list[str]:
-    """Return the words of a command, after REQ and its number, its verb in capitals: servers accept small letters."""
+    """Return the words of a command, after REQ and its number, its verb in upper case; servers accept either."""
     words = line.split()
     if words and words[0].upper() == "REQ":
         words = words[2:]

@@ -154,6 +154,10 @@ def test_a_cluster_that_waits_to_be_founded_is_told_from_one_without_a_leader() 
         "a new cluster needs all its nodes once: start n3")
     assert headline(founding) == (
         "NOT SERVING: 2 of 3 nodes up, not founded yet: a new cluster needs all its nodes once")
+    first = assess([view("n1", 2**31 - 1, waiting[0], line("n2", None, "DOWN")._replace(term=None), silent)], 1)
+    assert headline(first) == "NOT SERVING: 1 of 3 nodes up, 2 needed, all 3 if the cluster is new"
+    assert cluster_checks.leader(first).advice == (
+        "start nodes until there is a majority, or all of them if the cluster is new")
     later = [node._replace(term=1) for node in waiting]
     interrupted = assess([view(node.name, 2**31 - 1, *later, silent) for node in later], 2)
     assert cluster_checks.leader(interrupted).found == "no node serves, though a majority answers"

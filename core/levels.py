@@ -15,7 +15,8 @@ Then
 * a new option of an operation is a field at its end, with a default, and its level is in FIELD_LEVELS. Below that level
   the leader refuses operations in which it differs from the default, and leaves it out of all others, because programs
   that do not know it refuse longer records; so does a node that forwards an operation to the leader (as_of());
-* an old operation that is to be executed or answered differently asks `State.level`, also for a new reply;
+* an old operation that is to be executed, charged (`State.spent`) or answered differently asks `State.level`, also for
+  a new reply: what is charged decides where an entry ends;
 * a snapshot holds what is new only in a state of that level: a new kind of frame, fields at the end of rows, or a new
   format (snapshot/write.py);
 * a new message between nodes is sent only to nodes that have reported the level (cluster/wire/messages.py);

@@ -662,6 +662,7 @@ class Found(NamedTuple):
     state: dict[str, Any]
     operations: set[str]        # the kinds of them in the journal behind the snapshot
     entries: list[bytes]        # those, as the program of this environment would write them
+    spent: list[int]            # what each of them was charged beyond its cost (State.spent)
 
 
 class _Deaf(ClusterListener):
@@ -671,6 +672,7 @@ class _Deaf(ClusterListener):
 def read(data_dir: Path) -> Found:
     """Recover a node from its directory, as at a start, and stop it before it does anything."""
     applied: list[tuple[int, int, Sequence[Operation]]] = []
+    spent: list[int] = []
 
     async def recovered() -> tuple[int, str, Machine]:
         members = (Member("n1", "127.0.0.1:1", "127.0.0.1:2"),)
@@ -679,7 +681,9 @@ def read(data_dir: Path) -> Found:
 
         def noted(index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
             applied.append((now_ms, seed, operations))
-            return apply(index, now_ms, seed, operations)
+            executed = apply(index, now_ms, seed, operations)
+            spent.append(node.machine._own.spent)
+            return executed
 
         node.machine.apply = noted          # type: ignore[method-assign]   # what recovery applies is to be seen
         with applied_at_once():
@@ -691,7 +695,7 @@ def read(data_dir: Path) -> Found:
     index, chain, machine = asyncio.run(recovered())
     return Found(
         index, chain, hashed(b"".join(machine.snapshot())), described(machine), _kinds(applied),
-        [encode_entry(now_ms, seed, list(operations)) for now_ms, seed, operations in applied],
+        [encode_entry(now_ms, seed, list(operations)) for now_ms, seed, operations in applied], spent,
     )
 
 

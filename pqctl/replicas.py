@@ -49,7 +49,7 @@ def part_of(named: Sequence[tuple[str, str]], timeout: float, access: ClusterAcc
 
 
 def asked_part(client: Client, named: Sequence[tuple[str, str]], timeout: float) -> RegionPart | None:
-    """Like part_of(), with a client that there is."""
+    """Do what part_of() does, through an existing client."""
     try:
         found = ask(client, named, timeout)
     except SockpqError as error:

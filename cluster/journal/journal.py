@@ -208,7 +208,7 @@ class Journal(LogView):
         self._shrunk = True
 
     def _archive_until(self, keep: int) -> None:
-        """Leave the entries before `keep` on the disk only that were committed when the segment before its began."""
+        """Drop from memory the entries before `keep` that were committed when the segment before its own began."""
         before = self.segments.heads.get(self._table.location(keep).segment - 1)
         if before is not None:
             self._table.forget(min(keep, before.commit_index + 1))
@@ -405,11 +405,11 @@ class Journal(LogView):
             yield lambda rest: self._archive.read(span, opened, rest)
 
     def keep_index(self, index: SpanIndex) -> None:
-        """Use an index that was made by to_index()."""
+        """Use an index made by the callable that to_index() yields."""
         self._archive.keep(index)
 
     def stretch(self, index: int, last: int, bytes_max: int) -> Stretch:
-        """Return the places of the entries from `index` on, which must be kept, and on the disk (see unindexed())."""
+        """Return the places of the entries from `index` on, which must be kept and on the disk (see unindexed())."""
         if index < self._table.indexed:
             return self._archive.stretch(index, last, bytes_max)
         return self._table.stretch(index, last, bytes_max)

@@ -33,11 +33,11 @@ class EventLog:
             self.of_entry.append(Event(self.seq, event_type, name, words))
 
     def hears(self, event_type: str) -> bool:
-        """Return whether events of this type are recorded, which is so on this node only."""
+        """Return whether this node records events of this type; others may not."""
         return event_type in self.recorded
 
     def count(self, count: int) -> None:
-        """Count so many events of a type that is not recorded."""
+        """Count this many events of a type that is not recorded."""
         self.seq += count
 
     def record(self, event_type: str, name: str, *words: int | str) -> None:

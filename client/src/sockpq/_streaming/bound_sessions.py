@@ -113,7 +113,7 @@ class BoundSessions:
         return found, False
 
     async def _give_back(self, jobs: list[Handed]) -> list[Handed]:
-        """Put jobs that are too many back in their places; returns them if that fails: they are still bound here."""
+        """Put surplus jobs back in their places; returns them if that fails: they are still bound here."""
         try:
             await self._router.run_batch(untaken(jobs), timeout=GIVE_BACK_S)
         except SockpqError:

@@ -79,7 +79,7 @@ class JournalState:
         """Return whether the entries that the newest snapshot covers begin in an older segment than they end."""
         table = self.table
         if table.first < table.indexed:
-            return True
+            return table.first < self.covered       # otherwise nothing of it goes before there is another snapshot
         return table.first <= self.covered < table.next and table.location(table.first).segment < table.location(
             self.covered).segment
 

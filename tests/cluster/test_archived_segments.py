@@ -349,6 +349,26 @@ def test_the_segment_before_the_one_in_which_they_were_written_again_stays(
     assert not caplog.records
 
 
+def test_what_no_snapshot_is_known_to_cover_is_not_released_again_and_again() -> None:
+    """A crash between the first snapshot and its record in the journal."""
+    disk = FaultyDisk()
+    journal = opened(disk)
+    for last in range(1, LAST + 1):
+        add(journal, last, last)
+        journal.setRaftCommitIndex(last)
+    journal.close()
+    journal = opened(disk)
+    assert journal.unindexed(1) is not None
+    assert not journal.can_release
+    journal.deleteEntriesTo(LAST - 2 - journal.first_index)
+    journal.sync()
+    assert journal.can_release
+    journal.release()
+    journal.sync()
+    assert journal.oldest_index == LAST - 2
+    assert not journal.can_release
+
+
 def test_a_cleared_journal_has_nothing_for_feeds(disk: CountingDisk) -> None:
     journal = opened(disk)
     feed_from(journal, 1)

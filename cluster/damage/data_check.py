@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sockpqd.cluster.damage.file_check import FAIL, FileCheck, UncachedDisk, check_files
 from sockpqd.cluster.damage.journal_check import check_journal
+from sockpqd.cluster.snapshots.snapshot_directory import needed_from
 from sockpqd.cluster.storage.disk import Disk
 
 
@@ -17,4 +18,5 @@ def check_data(data_dir: Path, disk: Disk | None = None) -> list[FileCheck]:
         return [FileCheck(FAIL, "data directory", f"{data_dir} is not the data directory of a node: it has no journal",
                           "name the directory that the node's configuration has as node.data_dir; a node makes its "
                           "journal when it is started for the first time")]
-    return [check_journal(journal, disk), *check_files(data_dir, disk)]
+    needed = needed_from(disk, data_dir / "snapshots")
+    return [check_journal(journal, disk, needed), *check_files(data_dir, disk)]

@@ -21,6 +21,7 @@ from sockpqd.cluster.journal.segment_head import SegmentHead
 from sockpqd.cluster.journal.segment_scan import Scan
 from sockpqd.cluster.journal.segments import Segments
 from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import ONLY_FOR_COPIES
 
 
 class Span(NamedTuple):
@@ -28,6 +29,7 @@ class Span(NamedTuple):
 
     wanted: int                 # the entry
     segments: list[int]
+    sizes: list[int]            # of their files, in bytes
     head: SegmentHead           # of the first segment
     end: SegmentHead            # of the segment after the last one
 
@@ -45,7 +47,12 @@ class _Files:
 
     def __init__(self, segments: Segments, head: SegmentHead) -> None:
         self.journal_id, self.sequence = head.journal_id, head.sequence - 1
-        self.path, self.damaged = segments.path, segments.damaged
+        self.path = segments.path
+        self._segments = segments
+
+    def damaged(self, segment: int, offset: int, what: str) -> None:
+        """See Files."""
+        self._segments.damaged(segment, offset, what, ONLY_FOR_COPIES)
 
 
 class ArchivedSegments:
@@ -72,7 +79,8 @@ class ArchivedSegments:
         last = next(number for number in numbers if heads[number].commit_index >= index)
         before = [number for number in numbers if number <= last and heads[number].state.next <= index]
         start = before[-1] if before else numbers[0]
-        return Span(index, list(range(start, last + 1)), heads[start], heads[last + 1])
+        segments = list(range(start, last + 1))
+        return Span(index, segments, [heads[number].size for number in segments], heads[start], heads[last + 1])
 
     def has(self, index: int) -> bool:
         """Return whether the segments of an entry are indexed."""
@@ -111,8 +119,8 @@ class ArchivedSegments:
                 rest()
 
         scan = Scan(source, frame)
-        for number, file in zip(span.segments, files, strict=True):
-            scan.read(number, self._disk.read(file, self._disk.size(file), 0))
+        for number, size, file in zip(span.segments, span.sizes, files, strict=True):
+            scan.read(number, self._disk.read(file, size, 0))
         last = span.segments[-1]
         if source.sequence != span.end.sequence - 1:
             source.damaged(last, scan.position, f"frame {source.sequence + 1} is missing or incomplete")

@@ -37,7 +37,14 @@ from sockpqd.cluster.journal.log_view import LogView
 from sockpqd.cluster.journal.segment_head import SegmentHead
 from sockpqd.cluster.journal.segments import Segments
 from sockpqd.cluster.storage.disk import Disk
-from sockpqd.cluster.storage.errors import IN_USE, JournalDamaged, JournalTooNew, StorageInUse
+from sockpqd.cluster.storage.errors import (
+    IN_USE,
+    ONLY_FOR_COPIES,
+    START_EMPTY,
+    JournalDamaged,
+    JournalTooNew,
+    StorageInUse,
+)
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -425,7 +432,8 @@ class Journal(LogView):
             command = data[start:start + length]
             if len(command) != length or journal_format.body_crc(index, command) != crc:
                 self.segments.damaged(
-                    stretch.segment, stretch.offset + start, f"entry {index} has changed since it was written")
+                    stretch.segment, stretch.offset + start, f"entry {index} has changed since it was written",
+                    ONLY_FOR_COPIES if index < self._table.indexed else START_EMPTY)
             found.append((command, index, term))
         return found
 

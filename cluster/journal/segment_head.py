@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,3 +40,29 @@ def read_head(disk: Disk, path: Path, number: int) -> SegmentHead | None:
         return None
     state = StateSummary.unpacked(data[record.offset:record.offset + record.length])
     return SegmentHead(size, header.journal_id, header.sequence, header.commit_index, state)
+
+
+def read_heads(disk: Disk, run: Sequence[int], path: Callable[[int], Path]) -> dict[int, SegmentHead]:
+    """Read the heads of these segments, from the newest one back to the first that cannot be read. Raises OSError.
+
+    `path(number)`: the file of a segment.
+    """
+    heads: dict[int, SegmentHead] = {}
+    for number in reversed(run):
+        head, newer = read_head(disk, path(number), number), heads.get(number + 1)
+        if head is not None and (newer is None or (
+                head.journal_id == newer.journal_id and head.sequence < newer.sequence)):
+            heads[number] = head
+        elif heads:
+            break
+    return heads
+
+
+def first_to_read(heads: Mapping[int, SegmentHead], run: Sequence[int], needed_from: int) -> int:
+    """Return the segment with which a start begins to read, for the entries from `needed_from` on."""
+    if len(heads) < 3:
+        return run[0]
+    # What was committed by a segment that has an end is never removed. The last one has none, and its first frame may
+    # be incomplete, so the one before it could be the last.
+    needed = min(needed_from, heads[sorted(heads)[-3]].commit_index)
+    return max((number for number, head in heads.items() if head.state.next <= needed), default=run[0])

@@ -11,14 +11,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.journal.journal_format import SECTOR_BYTES
-from sockpqd.cluster.journal.segment_head import SegmentHead, read_head
+from sockpqd.cluster.journal.segment_head import SegmentHead, first_to_read, read_heads
 from sockpqd.cluster.journal.segment_scan import Replay, Scan
 from sockpqd.cluster.storage.disk import NO_SPACE, Disk, passes
 from sockpqd.cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
@@ -157,8 +157,10 @@ class Segments:
             return
         self._oldest = numbers[0]
         self._disk.trust(self.directory, [self.path(number).name for number in run])
-        self._read_heads(run)
-        begin = self._begin_with(run, needed_from)
+        self.heads = read_heads(self._disk, run, self.path)
+        if self.heads and (damaged := min(self.heads) - 1) in run:
+            log.error("%s is damaged: its first frame has changed since it was written", self.path(damaged))
+        begin = first_to_read(self.heads, run, needed_from)
         scan = Scan(self, replay)
         sizes = {number: scan.read(number, self._load(number)) for number in run if number >= begin}
         if scan.active == 0:
@@ -171,26 +173,6 @@ class Segments:
         spare = self.active + 1
         if spare in sizes:
             self._keep_spare(spare, sizes[spare])
-
-    def _read_heads(self, run: Sequence[int]) -> None:
-        """Read the heads of the segments, from the newest one back to the first that cannot be read."""
-        for number in reversed(run):
-            head, newer = read_head(self._disk, self.path(number), number), self.heads.get(number + 1)
-            if head is not None and (newer is None or (
-                    head.journal_id == newer.journal_id and head.sequence < newer.sequence)):
-                self.heads[number] = head
-            elif self.heads:
-                log.error("%s is damaged: its first frame has changed since it was written", self.path(number))
-                break
-
-    def _begin_with(self, run: Sequence[int], needed_from: int) -> int:
-        """Return the segment with which to begin, for the entries from `needed_from` on."""
-        if len(self.heads) < 3:
-            return run[0]
-        # What was committed by a segment that has an end is never removed. The last one has none, and its first frame
-        # may be incomplete, so the one before it could be the last.
-        needed = min(needed_from, self.heads[sorted(self.heads)[-3]].commit_index)
-        return max((number for number, head in self.heads.items() if head.state.next <= needed), default=run[0])
 
     def _load(self, segment: int) -> bytes:
         file = self._file(segment)
@@ -223,8 +205,8 @@ class Segments:
             self._disk.write(file, [bytes(min(_WIPE_BYTES, end - start))], start)
         self._disk.sync(file)
 
-    def damaged(self, segment: int, offset: int, what: str) -> None:
-        raise JournalDamaged(f"journal {self.path(segment)} is damaged at offset {offset}: {what}. {START_EMPTY}")
+    def damaged(self, segment: int, offset: int, what: str, advice: str = START_EMPTY) -> None:
+        raise JournalDamaged(f"journal {self.path(segment)} is damaged at offset {offset}: {what}. {advice}")
 
     # Writing
 

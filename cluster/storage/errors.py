@@ -21,6 +21,12 @@ START_EMPTY = (
     " one: the other nodes will bring it up to date."
 )
 
+# Ends the messages about damage in a part of the journal that is kept for copies in other regions.
+ONLY_FOR_COPIES = (
+    "Only copies in other regions need what is there: this node continues, and a copy gets it from another node, or a"
+    " snapshot. Check the disk and memory of this node: stored data was corrupted."
+)
+
 # Ends the messages about a newer format, in this node's own files or in a snapshot from another node.
 START_NEWER = "Start the newer version again, or empty this node's data directory."
 START_NEWER_HERE = "Start the newer version on this node."

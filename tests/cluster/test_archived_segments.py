@@ -138,10 +138,20 @@ def test_damage_is_found_when_it_is_read(disk: CountingDisk, at: int) -> None:
     journal = opened(disk)
     segment(journal, 2)[at] ^= 4
     begins = journal.segments.heads[2].state.next
-    with pytest.raises(JournalDamaged, match="journal-00000002 is damaged"):
+    with pytest.raises(JournalDamaged, match=r"journal-00000002 is damaged .* Only copies in other regions need"):
         feed_from(journal, begins)
     assert [finding.segment for finding in findings(journal)] == [2]
     assert len(feed_from(journal, journal.segments.heads[4].state.next)) > 1
+
+
+def test_so_is_damage_after_it_was_indexed(disk: CountingDisk) -> None:
+    journal = opened(disk)
+    feed_from(journal, 1)
+    for index, advice in ((2, "Only copies in other regions need"), (LAST, "This node must not serve or vote")):
+        data = segment(journal, 1 if index == 2 else journal._table.location(index).segment)
+        data[data.index(b"first %d " % index)] ^= 4
+        with pytest.raises(JournalDamaged, match=rf"entry {index} has changed since it was written\. {advice}"):
+            feed_from(journal, index)
 
 
 @pytest.mark.parametrize("frames", [0, 1, 3])

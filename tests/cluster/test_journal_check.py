@@ -63,6 +63,30 @@ def test_a_changed_byte_is_found(journal: Journal, tmp_path: Path, segment: int)
     assert "rejoins the others" in found.advice
 
 
+@pytest.mark.parametrize(("segment", "state"), [(1, "WARN"), (3, "FAIL")])
+def test_what_only_copies_need_costs_the_node_nothing(
+    journal: Journal, tmp_path: Path, segment: int, state: str,
+) -> None:
+    journal.setRaftCommitIndex(40)
+    journal.keep_commit()
+    journal.leave_segment()
+    journal.sync()
+    for number in (1, 2):                           # a start takes neither of the newest two for older ones
+        journal.setCurrentTerm(number, None)
+        journal.leave_segment()
+        journal.sync()
+    needed = journal.segments.heads[3].state.next
+    path = tmp_path / "journal" / f"journal-{segment:08d}"
+    data = bytearray(path.read_bytes())
+    data[5000] ^= 4
+    path.write_bytes(data)
+    assert check_journal(tmp_path / "journal").state == "FAIL"
+    found = check_journal(tmp_path / "journal", needed_from=needed)
+    assert (found.state, found.found.startswith(f"{path} is damaged at offset ")) == (state, True)
+    assert ("Only copies in other regions need" in found.found) == (state == "WARN")
+    assert ("rejoins" in (found.advice or "")) == (state == "FAIL")
+
+
 def test_a_missing_segment_is_found(journal: Journal, tmp_path: Path) -> None:
     (tmp_path / "journal" / "journal-00000003").write_bytes(bytes(SEGMENT_BYTES))
     found = check_journal(tmp_path / "journal")

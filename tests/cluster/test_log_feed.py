@@ -227,6 +227,8 @@ def test_a_damaged_old_segment_is_reported_and_not_sent(caplog: pytest.LogCaptur
     node.disk.file(journal.segments.path(1))[5000] ^= 4
     assert asyncio.run(feed.read(2)) is None
     assert "entry 2 cannot be read for a copy in another region: journal /journal/journal-00000001" in caplog.text
+    assert "Only copies in other regions need what is there" in caplog.text
+    assert "must not serve" not in caplog.text
     index = journal.segments.heads[2].state.next
     found = asyncio.run(feed.read(index))
     assert found is not None

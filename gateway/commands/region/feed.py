@@ -99,9 +99,10 @@ async def _feed(client: Client, index: int) -> None:
                 ]))
             # One that is far behind goes on at once, but takes a share of the loop's time only.
             await asyncio.sleep(busy_s * FEED_RESTS if sent_bytes > STREAM_PIECE_BYTES else FEED_LOOK_S)
-        log.warning("%s: the copy is too slow, or was away for too long: entry %d is not in the journal any more. It "
-                    "starts again from a snapshot; a greater feed.keep_bytes gives it more time.", client.link.peer,
-                    index)
+        if source.refusal(index, None) is FeedRefusal.TOO_OLD:      # otherwise the entry cannot be read
+            log.warning("%s: the copy is too slow, or was away for too long: entry %d is not in the journal any more. "
+                        "It starts again from a snapshot; a greater feed.keep_bytes gives it more time.",
+                        client.link.peer, index)
         client.say_last(responses.TOO_OLD)
     finally:
         hub.feeds.running -= 1

@@ -87,10 +87,13 @@ class Promise:
 
 
 class FakeFeed:
-    """Implements cluster.api.Feed on the entries of the fake cluster. `lost`: entries before this one are gone."""
+    """Implements cluster.api.Feed on the entries of the fake cluster.
+
+    `lost`: entries before this one are gone. `damaged`: entries from this one on cannot be read; 0: all can.
+    """
 
     def __init__(self, cluster: FakeCluster) -> None:
-        self.lost = 0
+        self.lost = self.damaged = 0
         self.hashes: dict[int, bytes] = {}
         self._cluster = cluster
 
@@ -115,7 +118,9 @@ class FakeFeed:
 
     async def read(self, index: int) -> FeedSlice | None:
         """Implement cluster.api."""
-        return None if index < self.lost else FeedSlice(self._cluster.frames[index - 1:], self.executed + 1)
+        if index < self.lost or 0 < self.damaged <= index:
+            return None
+        return FeedSlice(self._cluster.frames[index - 1:], self.executed + 1)
 
 
 class FakeCluster:

@@ -108,7 +108,7 @@ def test_a_copy_that_cannot_be_fed_hears_why() -> None:
     with_gateway(test)
 
 
-def test_a_copy_that_loses_its_place_hears_it_and_is_cut() -> None:
+def test_a_copy_that_loses_its_place_hears_it_and_is_cut(caplog: pytest.LogCaptureFixture) -> None:
     async def test(gateway: MemoryGateway) -> None:
         source = gateway.cluster.feed
         assert isinstance(source, FakeFeed)
@@ -117,6 +117,20 @@ def test_a_copy_that_loses_its_place_hears_it_and_is_cut() -> None:
         await gateway.settle()
         assert client.take().endswith(b"409 Too Old\r\n")
         assert client.closed
+        assert "the copy is too slow" in caplog.text
+    with_gateway(test)
+
+
+def test_a_copy_is_not_called_slow_if_entries_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        source = gateway.cluster.feed
+        assert isinstance(source, FakeFeed)
+        client, _ = await started(gateway, 1)
+        source.damaged = 1
+        await gateway.settle()
+        assert client.take().endswith(b"409 Too Old\r\n")
+        assert client.closed
+        assert "too slow" not in caplog.text
     with_gateway(test)
 
 

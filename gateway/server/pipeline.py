@@ -191,8 +191,8 @@ class Pipeline:
             self._slots = give_back(self._cluster, self._slots)
         else:
             self.go_on()
-            if self.flow.paused and not self.closed:
-                self.throttle()
+            if (self.flow.paused or self.over_share) and not self.closed:
+                self.throttle()         # also because it may be the one that makes the backlog too large
             if self.flow.held_bytes:
                 self.weigh()
 

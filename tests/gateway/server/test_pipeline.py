@@ -310,6 +310,32 @@ def test_nothing_more_is_proposed_while_the_cluster_has_too_much_to_do() -> None
     with_gateway(test, automatic=False)
 
 
+def test_many_that_were_held_up_fill_the_backlog_only_once_when_they_go_on() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        hub, cluster = gateway.hub, gateway.cluster
+        clients = [gateway.connect() for _ in range(40)]
+        hub.crowded = True
+        cluster.backlog_bytes = BACKLOG_BYTES_MAX + 1
+        for client in clients:
+            client.send(b"DONE %b\r\n" % b" ".join(b"%d" % number for number in range(1, 3001)))
+        assert not cluster.in_flight
+        cluster.backlog_bytes = 0
+        hub.turn_ended()
+        assert not hub.crowded
+        begun = len(cluster.in_flight)
+        assert begun < len(clients) // 2        # the others wait for their turns
+        cluster.backlog_bytes = BACKLOG_BYTES_MAX       # the next one is too much
+        for _ in clients:
+            await gateway.settle()
+        assert hub.crowded
+        assert len(cluster.in_flight) == begun + 1
+        while cluster.in_flight:
+            cluster.commit()
+            await gateway.settle()
+        assert all(client.take().startswith(b"200 OK 3000\r\n") for client in clients)
+    with_gateway(test, automatic=False)
+
+
 @pytest.mark.parametrize(("begin", "line", "parts"), [
     (b"", b"TOUCH %b\r\n" % b" ".join(b"%d" % number for number in range(1, 7001)), 2),
     (b"", b"PUTS 4000\r\n" + b"q 0 0\r\n" * 4000, 2),

@@ -13,12 +13,14 @@ listed here: otherwise it would be in the lane that computes, and in `make test-
 from __future__ import annotations
 
 import gc
+import importlib
 import resource
 import signal
 import sys
 import time
 import unittest
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -221,18 +223,35 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Thousands of tests are collected and stay: looking for garbage among them, now and later, is a waste.
 
     Later it is looked for less often than Python does by itself: what tests make mostly ends with them.
     """
     gc.disable()
     try:
+        import_share(session.config)
         return (yield)
     finally:
         gc.freeze()
         gc.set_threshold(GC_OBJECTS, 20, 20)
         gc.enable()
+
+
+def import_share(config: pytest.Config) -> None:
+    """Import every n-th test file before the others, in each of n workers of pytest-xdist.
+
+    In a fresh clone, pytest rewrites each file, which takes longer than all else of the collection, and keeps it for
+    later runs. Workers that all begin with the first file would each rewrite all of them at the same time.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is None:
+        return
+    files = [path for folder in config.args for path in sorted(config.rootpath.joinpath(folder).rglob("test_*.py"))]
+    for path in files[int(worker["workerid"].removeprefix("gw"))::worker["workercount"]]:
+        if not pytest_ignore_collect(path, config):
+            with suppress(Exception, pytest.skip.Exception):        # the collection reports it
+                importlib.import_module(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

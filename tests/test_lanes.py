@@ -345,6 +345,28 @@ def test_with_fast_the_least_seed_is_enough(tmp_path: Path) -> None:
     assert fast == ["test_law[1-a]", "test_law[1-b]", "test_other"]
 
 
+def test_workers_begin_with_other_files_and_with_all_that_are_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares: list[list[str]] = []
+    monkeypatch.setattr(conftest.importlib, "import_module", lambda name: shares[-1].append(name))
+    config = SimpleNamespace(
+        args=["tests/core", "tests/client"], rootpath=ROOT, getoption={"--fast": True, "-m": lanes.FAST}.get)
+    for number in range(3):
+        shares.append([])
+        config.workerinput = {"workerid": f"gw{number}", "workercount": 3}
+        conftest.import_share(config)
+    files = [path for folder in ("core", "client") for path in (ROOT / "tests" / folder).rglob("test_*.py")]
+    collected = [path for path in files if not conftest.pytest_ignore_collect(path, config)]
+    assert len(collected) < len(files)
+    assert sorted(name for share in shares for name in share) == sorted(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in collected)
+    assert len({share[0] for share in shares}) == 3
+
+
+def test_with_one_process_files_are_imported_as_they_are_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conftest.importlib, "import_module", lambda name: pytest.fail(name))
+    conftest.import_share(SimpleNamespace(args=["tests/core"], rootpath=ROOT))
+
+
 def test_with_fast_a_test_is_quick(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import *")
     (tmp_path / "test_it.py").write_text(

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from devcluster.ports import free_ports
 from sockpqd.gateway import main as main_module
 from sockpqd.gateway.dev import alone, ports
 from sockpqd.gateway.dev.ports import HOST, any_port
@@ -223,7 +224,8 @@ def test_an_address_in_use_is_a_clear_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["peer", "client"])
 def test_an_address_of_another_machine_is_named_with_its_key(key: str, tmp_path: Path) -> None:
     """The exit code says that another start may help, as the address may come with the network."""
-    run = sockpqd("--config", write_config(tmp_path), folder=tmp_path, SOCKPQD_LISTEN_INSECURE="true",
+    ports = dict(zip(("client", "peer"), free_ports(2), strict=True))      # for the address that is this machine's
+    run = sockpqd("--config", write_config(tmp_path, **ports), folder=tmp_path, SOCKPQD_LISTEN_INSECURE="true",
                   **{f"SOCKPQD_LISTEN_{key.upper()}": "192.0.2.1:11369"})
     assert run.returncode == 75
     assert f"listen.{key} = \\\"192.0.2.1:11369\\\": Cannot assign requested address" in run.stderr

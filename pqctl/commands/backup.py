@@ -30,7 +30,7 @@ def backup(call: Call, directory: str, keep: int | None, with_users: bool, node:
     return backups.backup(call, directory, keep, node, with_users=with_users)
 
 
-@command(None, epilog=exit_codes.epilog(unknown=""))
+@command(None, epilog=exit_codes.epilog(done="the file is whole", refused="", unreached="", unknown=""))
 @click.argument("file", shell_complete=files)
 def verify(call: Call, file: str) -> int:
     """Check that not a byte of the backup FILE has changed, and show its cluster and time.

@@ -212,7 +212,7 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
 
 @command(job, timeout=10.0, epilog=ENDING)
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
-@click.option("--reason", metavar="WORD", help="For the servers' log.")
+@click.option("--reason", metavar="WORD", help="Why, in one word: kept with the job, and in the servers' log.")
 @ERROR
 @click.option("--here", is_flag=True, help="They stay in their own queues, buried, until `job kick --here`.")
 def bury(call: Call, ids: tuple[int, ...], reason: str | None, error: str | None, here: bool) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from contextlib import redirect_stderr, redirect_stdout
 from hashlib import blake2b
 from pathlib import Path
@@ -109,3 +110,11 @@ def test_lists_in_lists(folder: Path, depth: int) -> None:
     check(folder, file_of(deep))
     body = b"\x92\xa5users" + deep
     check(folder, file_of(encoded(["head", 815, 3, None, 1, CLUSTER]), len(body).to_bytes(4, "big") + body))
+
+
+def test_the_help_names_no_server() -> None:
+    told = io.StringIO()
+    with redirect_stdout(told), pytest.raises(SystemExit):
+        main(["verify", "--help"])
+    assert "the file is whole" in told.getvalue()
+    assert not re.search("^ +[123] ", told.getvalue(), re.MULTILINE)      # no exit code of an answer

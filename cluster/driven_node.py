@@ -24,7 +24,8 @@ class DrivenNode:
         self._driver = driver
         self._proposer = driver.proposer
         self._scheduled = False         # the driver's next turn comes at once
-        self.feed: Feed = LogFeed(driver.journal, driver.replica, driver.chain)
+        self._log_feed = LogFeed(driver.journal, driver.replica, driver.chain)
+        self.feed: Feed = self._log_feed
 
     def _wake(self) -> None:
         """Let the driver take a turn soon."""

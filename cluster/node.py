@@ -144,6 +144,7 @@ class ClusterNode(DrivenNode):
         self._scrubber.stop()
         self._commands.stop()
         self._calls.stop()
+        await self._log_feed.stop()
         await self._network.stop()
         self._driver.store.close()
         self._driver.journal.close()

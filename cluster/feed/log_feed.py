@@ -4,17 +4,20 @@ Nobody waits for a copy: a feed holds neither entries nor files between two slic
 the entries it needs are gone from the journal, and starts again from a snapshot.
 
 The newest entries are in memory. Older ones are read from the disk in a thread, one slice at a time for all feeds
-together, so that they do not compete with each other for the disk that the journal is written to.
+together, so that they do not compete with each other for the disk that the journal is written to. A slice is read to
+its end even if its feed ends meanwhile: the thread uses open files, and a copy that connects again needs the same
+segments indexed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from typing import TypeVar
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Checkpoint, FeedRefusal, FeedSlice, Frame
@@ -29,9 +32,11 @@ from sockpqd.core import head_of_entry
 log = logging.getLogger("sockpqd.cluster")
 
 
-def _rest() -> None:
-    """Let other threads run, while segments are indexed."""
-    time.sleep(limits.FEED_INDEX_REST_S)
+Result = TypeVar("Result")
+
+
+class _Stopped(Exception):
+    """The node stops."""
 
 
 class LogFeed:
@@ -42,7 +47,15 @@ class LogFeed:
         self._replica = replica
         self._chain = chain
         self._line = asyncio.Lock()                     # one slice of the disk at a time
+        self._reading: asyncio.Task[FeedSlice | None] | None = None     # the one that has the line
         self._thread = ThreadPoolExecutor(1, "feed")    # starts its thread on first use
+        self._stopping = threading.Event()
+
+    async def stop(self) -> None:
+        """Read nothing more from the disk; returns when the thread has ended."""
+        self._stopping.set()
+        async with self._line:
+            self._thread.shutdown()
 
     @property
     def executed(self) -> int:
@@ -66,21 +79,44 @@ class LogFeed:
         recent = self._recent(index)
         if recent is not None:
             return recent
-        async with self._line:
-            loop = asyncio.get_running_loop()
-            try:
-                while (span := self._unindexed(index)) is not None:
-                    with self._journal.to_index(span) as make:
-                        self._journal.keep_index(await loop.run_in_executor(self._thread, make, _rest))
-                stretch = self._stretch(index)
-                if stretch is None:         # it was read into memory, or is gone, while this waited
-                    return self._recent(index)
-                with self._opened(stretch) as file:
-                    commands = await loop.run_in_executor(self._thread, self._journal.read_stretch, file, stretch)
-            except (OSError, JournalDamaged) as error:
-                log.error("entry %d cannot be read for a copy in another region: %s", index, error)
-                return None
-            return self._slice(index, commands)
+        await self._line.acquire()
+        self._reading = asyncio.create_task(self._from_disk(index))
+        self._reading.add_done_callback(lambda _: self._line.release())
+        return await asyncio.shield(self._reading)
+
+    async def _from_disk(self, index: int) -> FeedSlice | None:
+        try:
+            while (span := self._unindexed(index)) is not None:
+                with self._journal.to_index(span) as make:
+                    self._journal.keep_index(await self._in_thread(lambda: make(self._rest)))
+            stretch = self._stretch(index)
+            if stretch is None:             # it was read into memory, or is gone, while this waited
+                return self._recent(index)
+            with self._opened(stretch) as file:
+                commands = await self._in_thread(lambda: self._journal.read_stretch(file, stretch))
+        except _Stopped:
+            return None
+        except (OSError, JournalDamaged) as error:
+            log.error("entry %d cannot be read for a copy in another region: %s", index, error)
+            return None
+        return self._slice(index, commands)
+
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        """Call it in the thread, and never return before it has, as the caller closes its files. Raises _Stopped."""
+        if self._stopping.is_set():
+            raise _Stopped
+        running = self._thread.submit(work)
+        try:
+            return await asyncio.wrap_future(running)
+        except asyncio.CancelledError:      # only the end of the loop cancels it
+            self._stopping.set()
+            wait([running])
+            raise
+
+    def _rest(self) -> None:
+        """Let other threads run, while segments are indexed. Raises _Stopped."""
+        if self._stopping.wait(limits.FEED_INDEX_REST_S):
+            raise _Stopped
 
     def read_now(self, index: int) -> FeedSlice | None:
         """Like read(), but wait for the disk: for a simulation, which has no threads."""

@@ -114,6 +114,20 @@ def test_a_segment_is_indexed_once_for_all_feeds_that_read_it(disk: CountingDisk
     assert disk.whole == 0
 
 
+def test_no_more_of_a_file_is_read_than_the_segment_had(disk: CountingDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, lengths = opened(disk), []
+    read = disk.read
+
+    def noted(file: int, length: int, offset: int) -> bytes:
+        lengths.append(length)
+        return read(file, length, offset)
+
+    monkeypatch.setattr(disk, "read", noted)
+    segment(journal, 1).extend(bytes(SEGMENT_BYTES))
+    assert feed_from(journal, 1)[0][1] == 1
+    assert max(lengths) == SEGMENT_BYTES
+
+
 def test_only_some_indexes_are_kept(disk: CountingDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "FEED_INDEXES", 2)
     journal = opened(disk)

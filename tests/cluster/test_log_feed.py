@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sockpqd.cluster import limits
+from sockpqd.cluster import ClusterNode, Member, NodeSettings, limits
 from sockpqd.cluster.api import Checkpoint, FeedRefusal, Frame
 from sockpqd.cluster.feed.log_feed import LogFeed
 from sockpqd.cluster.journal.archived_segments import ArchivedSegments
 from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.journal.log_index import Entry, Stretch
 from sockpqd.cluster.storage.state_hash import Chain
 from sockpqd.core import Machine, decode_entry, digests_of
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
+from tests.cluster.test_directories import Ignorant
+from tests.waiting import PATIENCE_S, until
 
 SEGMENT_BYTES = 1 << 20         # of a small cluster
 
@@ -233,6 +237,168 @@ def test_a_damaged_old_segment_is_reported_and_not_sent(caplog: pytest.LogCaptur
     found = asyncio.run(feed.read(index))
     assert found is not None
     assert found.frames[0].index == index
+
+
+class Gate:
+    """Holds up a method of an object in its thread, until it is opened; notes what happens."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
+        self.calls = 0
+        self.ended: list[object] = []               # results and errors
+        self._method = getattr(owner, name)
+        self._entered, self._opened = threading.Event(), threading.Event()
+        monkeypatch.setattr(owner, name, self._call)
+
+    def _call(self, *arguments: Any) -> Any:
+        self.calls += 1
+        self._entered.set()
+        assert self._opened.wait(PATIENCE_S)
+        try:
+            result = self._method(*arguments)
+        except BaseException as error:
+            self.ended.append(error)
+            raise
+        self.ended.append(result)
+        return result
+
+    async def entered(self) -> None:
+        """Wait until the thread is held up."""
+        assert await asyncio.to_thread(self._entered.wait, PATIENCE_S)
+
+    def open(self) -> None:
+        """Let the thread go on."""
+        self._opened.set()
+
+
+async def cut(task: asyncio.Task[Any]) -> None:
+    """End a feed as its connection does."""
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_segments_of_a_feed_that_ended_are_indexed_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = restarted_with_old_segments()
+    feed, files = feed_of(node), node.disk.open_files
+    gate = Gate(monkeypatch, node.up.journal._archive, "read")
+
+    async def cut_and_read_again() -> None:
+        first = asyncio.create_task(feed.read(2))
+        await gate.entered()
+        await cut(first)
+        assert node.disk.open_files > files, "the thread uses them"
+        others = [asyncio.create_task(feed.read(index)) for index in (2, 3)]
+        await asyncio.sleep(0)
+        await cut(others.pop())
+        gate.open()
+        found = await others[0]
+        assert found is not None
+        assert found.frames
+
+    asyncio.run(cut_and_read_again())
+    assert gate.calls == 1
+    assert not isinstance(gate.ended[0], BaseException)
+    assert node.disk.open_files == files
+
+
+def test_a_segment_stays_open_until_its_slice_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = restarted_with_old_segments()
+    feed, files = feed_of(node), node.disk.open_files
+    gate = Gate(monkeypatch, node.up.journal, "read_stretch")
+
+    async def cut_and_read_again() -> None:
+        first = asyncio.create_task(feed.read(2))
+        await gate.entered()
+        await cut(first)
+        gate.open()
+        assert await feed.read(2) is not None
+
+    asyncio.run(cut_and_read_again())
+    assert not any(isinstance(result, BaseException) for result in gate.ended)
+    assert node.disk.open_files == files
+
+
+def test_a_loop_that_ends_waits_for_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = restarted_with_old_segments()
+    feed, files = feed_of(node), node.disk.open_files
+    gate = Gate(monkeypatch, node.up.journal, "read_stretch")
+    ending = threading.Timer(0.1, gate.open)
+
+    async def leave() -> None:
+        task = asyncio.create_task(feed.read(2))
+        await gate.entered()
+        ending.start()
+        await cut(task)
+
+    asyncio.run(leave())
+    assert [isinstance(result, BaseException) for result in gate.ended] == [False]
+    assert node.disk.open_files == files
+    ending.join()
+
+
+def test_a_node_that_stops_indexes_no_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(limits, "FEED_INDEX_FRAMES", 1)
+    node = restarted_with_old_segments()
+    feed, files = feed_of(node), node.disk.open_files
+    gate = Gate(monkeypatch, node.up.journal._archive, "read")
+
+    async def stop() -> None:
+        reading = asyncio.create_task(feed.read(2))
+        await gate.entered()
+        stopping = asyncio.create_task(feed.stop())
+        await asyncio.sleep(0)
+        assert not stopping.done()
+        gate.open()
+        await stopping
+        assert await reading is None
+        assert await feed.read(2) is None
+
+    asyncio.run(stop())
+    assert [type(result).__name__ for result in gate.ended] == ["_Stopped"]
+    assert node.disk.open_files == files
+    assert "cannot be read" not in caplog.text
+
+
+def test_a_node_closes_its_journal_when_its_feeds_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+
+    async def stop() -> None:
+        member = Member("n1", "127.0.0.1:0", "127.0.0.1:0")
+        node = ClusterNode(NodeSettings(
+            name="n1", data_dir=tmp_path, peer_listen="127.0.0.1:0", members=(member,), version="test",
+        ), Ignorant())
+        await node.start()
+        async with asyncio.timeout(PATIENCE_S):
+            while not node.serving:
+                await asyncio.sleep(0.01)
+        journal, feed = node._driver.journal, node._log_feed
+        monkeypatch.setattr(Journal, "is_recent", lambda self, index: False)
+        monkeypatch.setattr(Journal, "recent", lambda self, index, last, bytes_max: [])
+        read, close = journal.read_stretch, journal.close
+        entered = threading.Event()
+
+        def read_late(file: int, stretch: Stretch) -> list[Entry]:
+            entered.set()
+            until(lambda: feed._stopping.is_set() or events)
+            found = read(file, stretch)
+            events.append("read")
+            return found
+
+        def note_close() -> None:
+            events.append("closed")
+            close()
+
+        monkeypatch.setattr(journal, "read_stretch", read_late)
+        monkeypatch.setattr(journal, "close", note_close)
+        reading = asyncio.create_task(node.feed.read(1))
+        assert await asyncio.to_thread(entered.wait, PATIENCE_S)
+        await node.stop()
+        assert await reading is not None
+
+    asyncio.run(stop())
+    assert events == ["read", "closed"]
 
 
 def test_a_node_that_is_short_of_room_keeps_nothing_for_feeds() -> None:

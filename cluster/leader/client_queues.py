@@ -90,8 +90,10 @@ class ClientQueues:
         """Queue an operation of this client."""
         own = self._of(client)
         if not own.waiting:
-            time = own.time
-            own.time = max(time, self._time - limits.CLIENT_QUANTUM_BYTES)
+            time, least = own.time, self._time - limits.CLIENT_QUANTUM_BYTES
+            if time <= least:               # no longer ahead: it is like a new one, see _forget_empty
+                own.served = False
+            own.time = max(time, least)
             own.lifted += own.time - time
             self._came.append(own)
             own.since = self._monotonic()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 
 import pytest
 
+from sockpqd.cluster.leader.client_queues import ClientQueues, charge_of
+from sockpqd.cluster.leader.fragments import Queued
 from sockpqd.cluster.leader.proposer import Proposer
 from sockpqd.cluster.limits import (
     AWAITED_WORK_MAX,
@@ -20,7 +23,7 @@ from sockpqd.cluster.limits import (
     QUEUED_OPERATIONS_MAX,
     SMALL_SEEN_S,
 )
-from sockpqd.core import Done, Get, Operation, Put, cost, decode_entry
+from sockpqd.core import FEATURE_LEVEL, Done, Get, Operation, Put, cost, decode_entry
 from tests.cluster.helpers.small_cluster import Outcome
 
 BYTES = 128                     # that each of these operations costs
@@ -232,6 +235,35 @@ def test_what_a_client_has_waiting_can_be_withdrawn() -> None:
     assert ("gone", 0) not in queue.rest()
     queue.send("gone", 1)
     assert queue.rest() == [("gone", 0)]
+
+
+def test_a_crowd_whose_clients_leave_when_they_are_served_does_not_precede_an_ordinary_client() -> None:
+    clients = ClientQueues(lambda: 0.0, lambda: FEATURE_LEVEL)
+    large = ENTRY_WORK_MAX
+
+    def add(client: str, work: int) -> None:
+        clients.add(client, (Done(1), Outcome(), BYTES, work, HELD, False, charge_of(BYTES, work), client))
+
+    def give() -> str:
+        turn: deque[Queued] = deque()
+        clients.give(turn, 0.0)
+        assert len(turn) == 1
+        return str(turn[0][-1])
+
+    add("ahead", 10 * large)
+    add("last", 20 * large)
+    assert give() == "ahead"            # far ahead of the clock from now on, and others are forgotten only after it
+    unserved = {f"g{number}": 2 for number in range(200)}
+    for client in list(unserved) * 2:
+        add(client, large)
+    while any(unserved.values()):
+        client = give()
+        assert client in unserved
+        unserved[client] -= 1
+        if not unserved[client]:
+            clients.withdraw(client)    # so the clock runs faster for the others
+        add("ordinary", 1)
+        assert give() == "ordinary"
 
 
 def test_what_is_much_work_makes_others_wait_no_longer() -> None:

@@ -287,7 +287,8 @@ class Feed(Protocol):
         """The checkpoints with `after` < index <= `up_to`, in order, as far as they are computed and kept."""
 
     async def read(self, index: int) -> FeedSlice | None:
-        """Read the entries from this one on, about FEED_SLICE_BYTES of them, none if none is executed yet.
+        """Read the entries from this one on, about FEED_SLICE_BYTES of them, none if none is executed yet, or the
+        node stops.
 
         Waits for the disk if they are not in memory. None: they are gone from the journal, or cannot be read.
         """

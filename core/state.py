@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sockpqd.core import limits
 from sockpqd.core.clusters.cluster_map import ClusterMap
 from sockpqd.core.fair.group_settings import GroupTable
+from sockpqd.core.fair.ranked_again import RANKED_STEPS
 from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.members.membership import Membership
@@ -729,7 +730,7 @@ class State:
         scheduler = self.use_fair()
         if ran_ms is None:
             ran_ms = max(0, self.clock_ms - max(job.since_ms, scheduler.started_ms))
-        self.spent += 2 * limits.STEP * scheduler.charge(group_of(job), ran_ms * 1000)
+        self.spent += RANKED_STEPS * limits.STEP * scheduler.charge(group_of(job), ran_ms * 1000)
 
     def replace_ready(self, *, begins: bool) -> None:
         """Mark the time in which READY jobs are removed and put back changed, so that groups keep their places."""

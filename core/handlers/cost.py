@@ -29,6 +29,7 @@ ROUTE_STEPS = 3                 # this many words of its key, each compared with
 FAIR = 16                       # to put a job, or end a hand-out, where groups are ranked
 DROP = 48                       # to remove a job that makes room for one with options (OVERFLOW DROPOLDEST)
 RELISTED = 8                    # to list a group of a queue again, whose settings have changed
+RANKED = 10                     # to rank a group again in one of the queues where it is one of many, or list it there
 USERS = 160                     # to change a user, which copies the table of all users
 
 _SMALL = (BASE_BYTES, JOB)

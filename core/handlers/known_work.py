@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sockpqd.core import limits
-from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, RELISTED, ROUTE_STEPS
+from sockpqd.core.fair.ranked_again import ranked_again
+from sockpqd.core.handlers.cost import BOUND, DROP, FAIR, RANKED, RELISTED, ROUTE_STEPS
 from sockpqd.core.handlers.groups import ranked_in
 from sockpqd.core.handlers.queues import regroups
 from sockpqd.core.ops.entry import Operation
-from sockpqd.core.ops.jobs import Await, Batch, CancelItem, Done, End, How, Later, Move, Number, PutWith, ToTopic
+from sockpqd.core.ops.jobs import Await, Batch, CancelItem, Done, End, How, Later, Move, Number, PutWith, ToTopic, Touch
 from sockpqd.core.ops.queues import ConfigureGroup, ConfigureQueue, DeleteGroup, Overflow
 from sockpqd.core.ops.sessions import Request
 from sockpqd.core.rules.items.cancel import cancel_work
 from sockpqd.core.state import State
+
+# What a transaction is charged for, which cannot be divided: work also counts as memory, which ranking does not take.
+RANKING_OF_BATCH_MAX = 10 * limits.OPERATION_WORK_MAX
 
 
 def known_work(state: State, operation: Operation) -> int:
@@ -35,7 +39,7 @@ def known_work(state: State, operation: Operation) -> int:
         # It puts no more jobs than that, and compares no more words.
         return (
             min(work, (BOUND + FAIR) * limits.SPREAD_JOBS_MAX) + min(steps, limits.ROUTE_STEPS_BATCH) // ROUTE_STEPS
-            + _ranking_work(state, operation.operations)
+            + min(_ranking_work(state, operation.operations), RANKING_OF_BATCH_MAX)
         )
     if type(operation) is PutWith:
         return _put_work(state, operation) + _route_steps(state, operation) // ROUTE_STEPS
@@ -48,7 +52,7 @@ def known_work(state: State, operation: Operation) -> int:
     if type(operation) is Await:
         selector = operation.selector
         return state.records.work_of(selector.number) if isinstance(selector, Number) else 0
-    return _ranking_work(state, (operation,)) if type(operation) is End or type(operation) is Move else 0
+    return _ranking_work(state, (operation,)) if isinstance(operation, End | Move | Touch) else 0
 
 
 def _listing_work(state: State, operation: ConfigureQueue) -> int:
@@ -61,22 +65,29 @@ def _listing_work(state: State, operation: ConfigureQueue) -> int:
 
 
 def _ranking_work(state: State, operations: Iterable[Operation]) -> int:
-    """Return the work of ranking groups again after the hand-outs that these operations end.
+    """Return the work of ranking groups again after the hand-outs that these operations end or charge.
 
-    All but DONE put a job as well, into the same queue or another.
+    LATER, BURY and MOVE put a job as well, into the same queue or another.
     """
     if state.fair is None:
         return 0
     work = 0
+    numbers: list[int] = []
     for operation in operations:
         if isinstance(operation, Done):
             work += FAIR
+            numbers.append(operation.id)
         elif isinstance(operation, Later | Move):
             work += 2 * FAIR
-        elif isinstance(operation, End):
-            count = 1 if isinstance(operation.ids, int) else len(operation.ids)
-            work += FAIR * count if operation.how is How.DONE else 2 * FAIR * count
-    return work
+            numbers.append(operation.id)
+        elif isinstance(operation, End | Touch):
+            ids = (operation.ids,) if isinstance(operation.ids, int) else operation.ids
+            puts = isinstance(operation, End) and operation.how is not How.DONE
+            work += (2 * FAIR if puts else FAIR) * len(ids)
+            numbers += ids
+    running = state.running
+    jobs = [job for number in numbers if (job := running.get(number)) is not None]
+    return work + RANKED * ranked_again(state.fair, jobs)
 
 
 def _put_work(state: State, operation: PutWith) -> int:

@@ -9,6 +9,7 @@ from sockpqd.core.ops import sessions as ops
 from sockpqd.core.ops.replies import ACCEPTED, SESSION_NOT_FOUND, Reply
 from sockpqd.core.rules.complete import FIRST, put_back
 from sockpqd.core.rules.expire import end_session
+from sockpqd.core.rules.fair_choice import spent
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.state import State
 
@@ -72,16 +73,20 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
 
 
 def _close_first(state: State, session: Session) -> Reply:
-    """End the session and put its jobs back at their old places, DUE_MAX of them at once, the others later."""
+    """End the session and put its jobs back at their old places, a portion of them at once, the others later."""
+    before, ended = spent(state), 0
     for number in session.first_taken(limits.DUE_MAX):
         job = state.stop(number)
         assert job is not None
         put_back(state, job, FIRST, released=False, failed=False)
         if state.events.endings:
             state.end_operation()
+        ended += 1
+        if spent(state) - before >= limits.PORTION_BYTES_MAX:
+            break
     if session.taken:
         state.sessions.use(session.number, state.clock_ms)
-        return replies.Removed(limits.DUE_MAX, more=True)
+        return replies.Removed(ended, more=True)
     end_session(state, session, limits.DUE_MAX)
     return ACCEPTED
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.fair.ranked_again import RANKED_STEPS, ranked_again
 from sockpqd.core.ops.jobs import HoldThen, Then
 from sockpqd.core.rules.complete import bury, finish, put_back
+from sockpqd.core.rules.fair_choice import spent
 from sockpqd.core.rules.items.cancel import cancel, cancel_work, is_cancelled
 from sockpqd.core.rules.remove_queue import remove_queue
 from sockpqd.core.sessions.session import Session
@@ -19,11 +23,11 @@ def end_due(state: State) -> int:
     """End leases, sessions and holds of items that have expired at the replicated time.
 
     Ends at most DUE_MAX jobs, sessions and holds, the holds last. Stops once records of the jobs have taken
-    PORTION_BYTES_MAX, as their data may have to be read from disk, or cancelling items so much work. Returns how many
-    more could have been ended.
+    PORTION_BYTES_MAX, as their data may have to be read from disk, or cancelling items or ranking groups so much work.
+    Returns how many more could have been ended.
     """
     left = limits.DUE_MAX
-    while left > 0 and state.spent < limits.PORTION_BYTES_MAX:
+    while left > 0 and spent(state) < limits.PORTION_BYTES_MAX:
         job = state.leases.first_due(state.clock_ms)
         session = state.sessions.first_due(state.clock_ms)
         if job is not None and (session is None or _deadline_ms(job) <= session.deadline_ms):
@@ -81,16 +85,26 @@ def _place(job: RunningJob) -> tuple[int, int, int]:
     return (-job.priority, job.seq, job.id)
 
 
-def _first_of(state: State, session: Session, count: int) -> list[int]:
-    """Return the first `count` bound jobs of the session, which end now. They are sorted once, as there may be many."""
+def _first_of(state: State, session: Session, count: int) -> Iterator[int]:
+    """Yield the first `count` bound jobs of the session, each of which ends before the next one is asked for.
+
+    They are sorted once, as there may be many.
+    """
     if session.release is None:
         session.release = sorted([_place(state.running[number]) for number in session.taken], reverse=True)
-    first: list[int] = []
-    while len(first) < count:
-        _, _, number = session.release.pop()
-        if number in session.taken:
-            first.append(number)
-    return first
+    for _ in range(count):
+        number = session.release.pop()[2]
+        while number not in session.taken:
+            number = session.release.pop()[2]
+        yield number
+
+
+def _is_long(state: State, session: Session) -> bool:
+    """Return whether the groups of its bound jobs are ranked again in more queues than one portion has time for."""
+    if state.fair is None:
+        return False
+    places = ranked_again(state.fair, [state.running[number] for number in session.taken])
+    return RANKED_STEPS * limits.STEP * places >= limits.PORTION_BYTES_MAX
 
 
 def is_released(state: State, job: RunningJob) -> bool:
@@ -113,23 +127,31 @@ def by_number(state: State, number: int) -> AnyJob | None:
 def end_session(state: State, session: Session, ends_max: int, *, lapsed: bool = False) -> int:
     """Release the session's jobs, remove its queues and workers, forget it; returns how many jobs and sessions ended.
 
-    At most `ends_max` jobs end. `lapsed`: the session expires, unless it has ended before. It ends in any case; the
-    rest of its jobs are put back within the next 16 ms. Jobs are put back in the order of their places, and by_number()
-    treats the others as if they were back already, so a client that takes jobs in the meantime gets the right ones.
+    At most `ends_max` jobs end, and fewer if ranking their groups again takes PORTION_BYTES_MAX. `lapsed`: the session
+    expires, unless it has ended before. It ends in any case; the rest of its jobs are put back by the next entries.
+    Jobs are put back in the order of their places, and by_number() treats the others as if they were back already, so a
+    client that takes jobs in the meantime gets the right ones.
     """
     begins = not session.ending
     state.sessions.end(session, state.clock_ms, lapsed=lapsed)
     state.workers.end(session.number, state.clock_ms)
     many = len(session.taken)
+    in_parts = many > ends_max or _is_long(state, session)
     if many > ends_max:
         state.spent += limits.STEP // 8 * many * begins
-    for number in session.first_taken(many) if many <= ends_max else _first_of(state, session, ends_max):
+    before, ended = spent(state), 0
+    for number in _first_of(state, session, min(many, ends_max)) if in_parts else session.first_taken(many):
         job = state.stop(number)
         assert job is not None
         put_back(state, job, released=False, failed=session.lapsed)
         if state.events.endings:
             state.end_operation()
-    left = ends_max - min(many, ends_max)
+        ended += 1
+        if in_parts and spent(state) - before >= limits.PORTION_BYTES_MAX:
+            break
+    if ended < min(many, ends_max):
+        return ended
+    left = ends_max - ended
     for name in sorted(state.queues.bound.get(session.number, ())):
         if not left:
             break

@@ -135,6 +135,13 @@ def charge_relisted(state: State, scheduler: FairScheduler) -> None:
         state.spent += RELISTED_STEPS * limits.STEP * relisted
 
 
+def spent(state: State) -> int:
+    """Return what the entry has spent (State.spent), with all that has been listed again."""
+    if state.fair is not None:
+        charge_relisted(state, state.fair)
+    return state.spent
+
+
 def _found(state: State, queues: list[Queue] | None, item: str | None) -> FairChoice | None:
     """Return the next job of these queues (None: any) that can be handed out; None if there is none."""
     scheduler = state.use_fair()

@@ -10,6 +10,7 @@ from sockpqd.core.ops.replies import NOT_FOUND
 from sockpqd.core.pages.grouped_ready import GroupedReady, own_jobs
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.pages.pages import Page
+from sockpqd.core.rules.fair_choice import spent
 from sockpqd.core.rules.leave_dead import leave_dead
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.rules.pulses import drop_own_pulse
@@ -151,12 +152,14 @@ def drop(state: State, job: Job | DelayedJob | BuriedJob) -> None:
 def drop_running(state: State, name: str, jobs_max: int, before_id: int | None = None) -> tuple[int, bool]:
     """End up to `jobs_max` running jobs of the queue without marking them as done, and notify their workers.
 
-    `before_id`: only those handed out before this id. Returns how many were ended, and whether there are others.
+    Fewer if ranking their groups again takes PORTION_BYTES_MAX. `before_id`: only those handed out before this id.
+    Returns how many were ended, and whether there are others.
     """
     queue = state.queues.by_name.get(name)
     taken = [] if queue is None else queue.first_taken(jobs_max + 1)
     if before_id is not None:
         taken = [number for number in taken if number < before_id]
+    before, ended = spent(state), 0
     for number in taken[:jobs_max]:
         running = state.stop(number)
         assert running is not None
@@ -164,7 +167,10 @@ def drop_running(state: State, name: str, jobs_max: int, before_id: int | None =
         if running.seq in state.watches:
             state.tell_end(running.seq, NOT_FOUND)
         state.close(name, running.item)
-    return min(len(taken), jobs_max), len(taken) > jobs_max
+        ended += 1
+        if spent(state) - before >= limits.PORTION_BYTES_MAX:
+            break
+    return ended, len(taken) > ended
 
 
 def remove_queue(state: State, name: str, jobs_max: int, *, leave: bool = False) -> tuple[int, bool]:
@@ -177,8 +183,9 @@ def remove_queue(state: State, name: str, jobs_max: int, *, leave: bool = False)
     chosen.drop()
     removed = chosen.size
     if not chosen.more:
-        removed += drop_running(state, name, jobs_max - removed)[0]
-        if leave:
+        running, more = drop_running(state, name, jobs_max - removed)
+        removed += running
+        if leave and not more:
             removed += leave_dead(state, name, jobs_max - removed)
     if has_jobs(state, name):
         return removed, False

@@ -48,8 +48,11 @@ def split(operation: Many, known_work: Callable[[Operation], int]) -> list[Many]
     ids = operation.ids
     assert not isinstance(ids, int)         # of one job it is no work that is to be split
     count = -(-work // OPERATION_WORK_MAX)
+    if count == 1 or len(ids) == 1:
+        return [operation]
     length = -(-len(ids) // count)
-    return [replace(operation, ids=ids[start:start + length]) for start in range(0, len(ids), length)]
+    parts = [replace(operation, ids=ids[start:start + length]) for start in range(0, len(ids), length)]
+    return [smaller for part in parts for smaller in split(part, known_work)]       # some are more work than others
 
 
 def _portions(batch: Batch, known_work: Callable[[Operation], int]) -> Iterable[tuple[JobPut, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from sockpqd.core import (
@@ -12,17 +14,23 @@ from sockpqd.core import (
     CloseSession,
     DeleteQueue,
     End,
+    Get,
+    GetWith,
+    HandedMany,
     How,
     Machine,
     Operation,
+    Policy,
     Put,
     PutWith,
     Request,
     Results,
     Spread,
     ToTopic,
+    Touch,
     cost,
 )
+from sockpqd.core.handlers.cost import RANKED
 from sockpqd.gateway.commands.context.splitting import AHEAD, split
 from sockpqd.gateway.limits import QUEUES_MAX, Limits
 from tests.core.helpers.logs import ask
@@ -33,6 +41,12 @@ from tests.gateway.helpers.parsing import parser_of
 JOBS = 4096                                     # with all that a job can have: more than one operation
 PUTS = b"PUTS %d\r\n" % JOBS + b"".join(b"q 0 1 KEY k%d TTL 99\r\nx" % number for number in range(JOBS))
 STORED = b"200 OK %d\r\n" % JOBS + b"200 OK\r\n" * JOBS
+
+
+def ids_of(part: Operation) -> tuple[int, ...]:
+    assert isinstance(part, End | Touch)
+    assert not isinstance(part.ids, int)
+    return part.ids
 
 
 @pytest.mark.parametrize("operation", [
@@ -57,7 +71,7 @@ def test_no_part_costs_too_much_and_together_they_are_the_whole(operation: Batch
         assert [one for part in parts if isinstance(part, Batch) for one in part.operations] == [*operation.operations]
         assert not any(part.atomic for part in parts if isinstance(part, Batch))
     else:
-        assert [number for part in parts if not isinstance(part, Batch) for number in part.ids] == [*operation.ids]
+        assert [number for part in parts for number in ids_of(part)] == [*ids_of(operation)]
     total_bytes, total_work = cost(operation)
     assert len(parts) <= 2 + 2 * max(total_bytes // OPERATION_BYTES_MAX, total_work // OPERATION_WORK_MAX)
 
@@ -77,6 +91,25 @@ def test_jobs_for_a_topic_count_with_its_queues_and_patterns() -> None:
     answers = [answer for part in parts for reply in ask(machine, part) if isinstance(reply, Results)
                for answer in reply.replies]
     assert answers == [Spread(0)] * 10
+
+
+@pytest.mark.parametrize("many", [Touch, lambda ids: End(ids, How.DONE)])
+def test_jobs_count_with_the_queues_in_which_their_groups_move(many: Callable[[tuple[int, ...]], End | Touch]) -> None:
+    machine, groups, queues, plain = Machine(), 30, 200, 300
+    for number in range(queues):
+        ask(machine, *[PutWith(Put(f"q{number}", 0, b""), group=f"g{group}") for group in range(groups)])
+    ask(machine, *[Put("plain", 0, b"")] * plain)
+    ids: list[int] = []
+    for queue, count in (("q0", groups), ("plain", groups + plain)):
+        while len(ids) < count:
+            (reply,) = ask(machine, GetWith(Get((queue,)), count - len(ids), policy=Policy.FAIR))
+            assert isinstance(reply, HandedMany)
+            ids += [job.id for job in reply.jobs]
+    parts = split(many(tuple(ids)), machine.known_work)
+    assert all(machine.known_work(part) + cost(part)[1] <= OPERATION_WORK_MAX for part in parts)
+    assert [number for part in parts for number in ids_of(part)] == ids
+    assert groups * queues * RANKED / OPERATION_WORK_MAX < len(parts) < 10
+    assert len(split(many(tuple(ids[groups:])), machine.known_work)) == 1
 
 
 def test_puts_of_many_has_one_answer() -> None:

@@ -78,8 +78,9 @@ class Records:
     """The records of one state. `settings`: the settings of all queues. `total_bytes`: the size of all current records.
 
     `store`: of pages; None: all are in memory. `hot_bytes`: the approximate memory of those in memory. `due`: when the
-    first record of each queue expires, or earlier. `passed`: queues with records that expired in the current entry.
-    `evictions_left`: how many records that entry may yet expire because all together have too many bytes.
+    first record of each queue expires; within an entry it may be earlier. `passed`: queues with records that expired in
+    the current entry. `evictions_left`: how many records that entry may yet expire because all together have too many
+    bytes.
     """
 
     __slots__ = (
@@ -362,7 +363,10 @@ class Records:
         return True
 
     def settle(self) -> None:
-        """Release blocks whose records have all expired, at least RECORDS_REMOVED records, at the end of an entry."""
+        """Release blocks whose records have all expired, at least RECORDS_REMOVED records, at the end of an entry.
+
+        Then each queue is indexed by its first record: an index that a snapshot does not keep must decide nothing.
+        """
         for queue in self.passed:
             records = self._queues.get(queue)
             if records is None:
@@ -372,6 +376,7 @@ class Records:
                 self._forget(block)
             if records.blocks:
                 self._relist(queue)     # now, so that no later entry finds very many queues to list again
+                self._refresh_due(queue, records)
             else:
                 self._unlist(queue, records)
         self.passed.clear()
@@ -396,25 +401,18 @@ class Records:
             before = records.numbers
             records.pass_until(self._over_ms(queue, clock_ms))
             self._passed(queue, records, before, None)
-            first_ms = records.first_end_ms()
-            if first_ms is not None:
-                self._set_due(queue, records, first_ms + self.settings[queue].retain_ms)
-            else:
-                self._set_due(queue, records, NOTHING_MS)
+            self._refresh_due(queue, records)
 
     def next_due_ms(self) -> int | None:
         """Return the time of the next work for an entry; 0: at once, None: never."""
-        if self._gone:
-            return 0
-        while self.due.first_ms < NOTHING_MS:
-            due_ms, queue = next(iter(self.due))
-            records = self._queues[queue]
-            first_ms = records.first_end_ms()
-            true_ms = NOTHING_MS if first_ms is None else first_ms + self.settings[queue].retain_ms
-            if true_ms == due_ms:
-                return self.due.next_due_ms()
-            self._set_due(queue, records, true_ms)
-        return None
+        return 0 if self._gone else self.due.next_due_ms()
+
+    def _refresh_due(self, queue: str, records: QueueRecords) -> None:
+        """Index the queue by the time at which its first record expires, exactly."""
+        first_ms = records.first_end_ms()
+        due_ms = NOTHING_MS if first_ms is None else first_ms + self.settings[queue].retain_ms
+        if due_ms != records.due_ms:
+            self._set_due(queue, records, due_ms)
 
     def _set_due(self, queue: str, records: QueueRecords, due_ms: int) -> None:
         self.due.remove((records.due_ms, queue))
@@ -599,6 +597,8 @@ class Records:
         before = records.total_bytes
         records.pass_positions(start)
         self.total_bytes += records.total_bytes - before
+        self._relist(queue)
+        self._refresh_due(queue, records)
 
     def number_is_free(self, number: int) -> bool:
         """Return whether no record has this number."""

@@ -41,6 +41,7 @@ from tests.core.helpers.paging import MemoryStore, paged_machine
 from tests.core.model.model import Model
 
 QUEUES = ("a", "b")
+MANY_QUEUES = tuple("abcdefgh")
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sockpqd.core.limits.RECORDS_HOT_BYTES", 1500)
 
 
-def record_log(seed: int, length: int) -> list[LogEntry]:
+def record_log(seed: int, length: int, queues: tuple[str, ...] = QUEUES) -> list[LogEntry]:
     """Return a log of jobs that end in all ways, in queues that keep their records."""
     random = Random(seed)
     machine = Machine(KNOWN_LEVEL)
@@ -59,12 +60,12 @@ def record_log(seed: int, length: int) -> list[LogEntry]:
     ids: list[int] = []
     numbers: list[int] = []
     now_ms = 1_700_000_000_000
-    for queue in QUEUES:
+    for queue in queues:
         change = QueueChange(retain_ms=3000, expire_ms=400, numbered=queue == "b")
         _apply(machine, log, now_ms, 0, [ConfigureQueue(queue, change)])
     while len(log) < length:
         now_ms += random.choice([0, 1, 30, 200])
-        operations = [operation(random, ids, numbers) for _ in range(random.randrange(1, 8))]
+        operations = [operation(random, ids, numbers, queues) for _ in range(random.randrange(1, 8))]
         for reply in _apply(machine, log, now_ms, random.getrandbits(64), operations):
             ids += [reply.id] if isinstance(reply, Handed) else []
             numbers += [reply.number] if isinstance(reply, StoredNumber) else []
@@ -77,9 +78,9 @@ def _apply(machine: Machine, log: list[LogEntry], now_ms: int, seed: int, operat
     return list(machine.apply(len(log), *log[-1]).replies)
 
 
-def operation(random: Random, ids: list[int], numbers: list[int]) -> Any:
+def operation(random: Random, ids: list[int], numbers: list[int], queues: tuple[str, ...] = QUEUES) -> Any:
     """Return a random operation; `ids` and `numbers`: of jobs that it may name."""
-    queue, kind = random.choice(QUEUES), random.random()
+    queue, kind = random.choice(queues), random.random()
     data = random.randbytes(random.randrange(20))
     number = Number(random.choice([*numbers, 5]))
     if kind < 0.35:
@@ -111,6 +112,11 @@ def operation(random: Random, ids: list[int], numbers: list[int]) -> Any:
         Configure(retained_bytes=random.choice([0, 90, 10_000, 10_000])), PurgeQueue(queue, Purged.ENDED),
         PurgeQueue(queue, Purged.ALL), DeleteQueue(queue, force=True) if kind > 0.995 else Tick(),
     ])
+
+
+def _expire_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an entry end records whose time has passed in one queue only."""
+    monkeypatch.setattr("sockpqd.core.limits.RECORD_QUEUES_MAX", 1)
 
 
 def evict_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,3 +158,29 @@ def test_pages_and_snapshots_change_no_record(seed: int, monkeypatch: pytest.Mon
             machine.restore([named])
             assert snapshot_of(machine) == whole
     assert paged > 40
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_replicas_expire_the_same_records(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ran all the time, one restored now and then, one that restarts with pages, and one that leads."""
+    evict_few(monkeypatch)
+    _expire_few(monkeypatch)
+    random, store = Random(seed), MemoryStore(Random(seed))
+    whole, leader, follower = [Machine(KNOWN_LEVEL) for _ in range(3)]
+    paged = paged_machine(store)
+    for entry in record_log(seed, 400, MANY_QUEUES):
+        replies = whole.apply(whole.index + 1, *entry).replies
+        for other in (leader, follower, paged):
+            assert other.apply(other.index + 1, *entry).replies == replies
+        leader.next_due_ms()
+        while paged.page_out():
+            pass
+        snapshot = snapshot_of(whole)
+        assert [snapshot_of(other) == snapshot for other in (leader, follower, paged)] == [True] * 3
+        if random.random() < 0.1:
+            follower = restored(snapshot)
+        if random.random() < 0.1:
+            named = b"".join(paged.snapshot(by_reference=True))
+            store.restart()
+            paged = paged_machine(store)
+            paged.restore([named])

@@ -66,13 +66,13 @@ def cancel_work(state: State, name: str) -> int:
 
 
 def remove_cancelled(state: State, most: int) -> int:
-    """Remove up to `most` jobs of cancelled items that are not running; returns how many."""
+    """Remove up to `most` jobs of cancelled items that are not running, items by name; returns how many."""
     doomed, removed = state.items.doomed, 0
     while doomed and removed < most and (not removed or state.spent < limits.PORTION_BYTES_MAX):
-        item = state.items.by_name[next(iter(doomed))]
+        item = state.items.by_name[doomed[0]]
         job = _next(item)
         if job is None:
-            del doomed[item.name]
+            doomed.remove(item.name)
             continue
         remove(state, job)
         removed += 1

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
+from sortedcontainers import SortedSet
+
 from sockpqd.core import limits
 from sockpqd.core.store.items.holds import Holds
 from sockpqd.core.store.items.item import Item, ItemQueue
@@ -31,7 +33,7 @@ class Items:
         self._queues = queues
         self.by_name: dict[str, Item] = {}
         self.cancelled: dict[str, None] = {}        # the names of those that are cancelled, and of those of them
-        self.doomed: dict[str, None] = {}           # that may have jobs to be removed
+        self.doomed: SortedSet = SortedSet()        # that may have jobs to be removed, in an order that snapshots keep
         self.holds = Holds()
         self.next_item = 1
 
@@ -67,7 +69,7 @@ class Items:
         if not item_queue.ready.size:
             insort(item.nonempty, job.queue)
             if item.cancelling:
-                self.doomed[item.name] = None
+                self.doomed.add(item.name)
                 self._queues.withhold(job.queue, 1)
         item_queue.ready.add(job)
         if job.extras is not None or item_queue.foreign or item_queue.groups is not None:
@@ -102,7 +104,7 @@ class Items:
             item.delayed = JobList()
         item.delayed.add(job)
         if item.cancelling:
-            self.doomed[item.name] = None
+            self.doomed.add(item.name)
 
     def undefer(self, name: str, job: DelayedJob) -> None:
         """Remove a job of this item that is no longer DELAYED."""
@@ -118,11 +120,12 @@ class Items:
         """Add a job of this item that becomes BURIED."""
         item.bury(job)
         if item.cancelling:
-            self.doomed[item.name] = None
+            self.doomed.add(item.name)
 
     def mark(self, item: Item) -> None:
         """Record that the item is cancelled."""
-        self.cancelled[item.name] = self.doomed[item.name] = None
+        self.cancelled[item.name] = None
+        self.doomed.add(item.name)
         for queue in item.nonempty:
             self._queues.withhold(queue, 1)
 
@@ -131,7 +134,7 @@ class Items:
         del self.by_name[item.name]
         if item.cancelling:
             del self.cancelled[item.name]
-            self.doomed.pop(item.name, None)
+            self.doomed.discard(item.name)
 
     def restore(self, item: Item) -> None:
         """Bring back the item, which had ended (undo.py)."""

@@ -9,15 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from random import Random
 
 import pytest
 
-from sockpqd.core import CancelItem, Handed, HandedMany, Machine, Removed, Reply, Results, Until, limits
+from sockpqd.core import (
+    CancelItem,
+    Due,
+    Handed,
+    HandedMany,
+    Machine,
+    Operation,
+    Put,
+    PutWith,
+    Removed,
+    Reply,
+    Results,
+    Until,
+    limits,
+)
 from sockpqd.core.rules import complete
 from sockpqd.core.store.items.dependents import Dependents
 from sockpqd.core.store.queues import Queues
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
-from tests.core.helpers.time_logs import random_time_log
+from tests.core.helpers.snapshot_law import assert_some_snapshots_continue
+from tests.core.helpers.time_logs import ITEMS, QUEUES, random_time_log
 
 
 def handed(replies: list[Reply] | tuple[Reply, ...]) -> Iterator[Handed]:
@@ -74,6 +90,19 @@ def obey(log: list[LogEntry]) -> None:
         check(machine)
 
 
+def cancelling_log(seed: int, length: int) -> list[LogEntry]:
+    """Return a log in which several items at a time are cancelled, in any order, and jobs of them come back later."""
+    random = Random(seed)
+    log = random_time_log(seed, length)
+    for at in range(10, length, 10):
+        names = random.sample(ITEMS, len(ITEMS))
+        puts: list[Operation] = [Put(random.choice(QUEUES), 0, b"", name) for name in names * 3]
+        late: list[Operation] = [PutWith(Put("a", 0, b"", name), when=Due(9000)) for name in names]
+        cancels: list[Operation] = [CancelItem(name) for name in names]
+        log[at] = log[at]._replace(operations=[*puts, *late, *cancels])
+    return log
+
+
 @cache
 def several_logs() -> tuple[list[LogEntry], ...]:
     """Return logs of which at least one shows any defect of the machine."""
@@ -95,6 +124,15 @@ def test_the_law_of_items(seed: int) -> None:
 def test_the_law_of_items_with_small_portions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PORTION_MAX", 2)
     obey(random_time_log(seed, 300))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_snapshot_keeps_the_order_in_which_jobs_of_cancelled_items_are_removed(
+    seed: int, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "PORTION_MAX", 2)
+    monkeypatch.setattr(limits, "DUE_MAX", 2)       # with groups all that is due is one portion
+    assert_some_snapshots_continue(cancelling_log(seed, 200), every=4)
 
 
 Cure = Callable[[pytest.MonkeyPatch], None]

@@ -543,8 +543,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.jobs, self.buried = other.jobs, other.buried
         self.releases = other.releases
         self.failing, self.done_of = other.failing, other.done_of
-        self.holds, self.owners = other.holds, other.owners
-        self.fates, self.doomed = other.fates, other.doomed
+        self.holds, self.owners, self.fates = other.holds, other.owners, other.fates
         self.topics = other.topics
         self.adopt_pulses(other.pulses)
         self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}

@@ -71,7 +71,6 @@ class ModelQueues(ModelAwaited):
         self.had: tuple[set[str], set[str]] = (set(), set())    # queues and items that were unfinished
         self.holds: dict[str, ModelHold] = {}                   # by item
         self.fates: dict[str, ModelFate] = {}                   # marks of cancelled items
-        self.doomed: list[str] = []                             # items that are cancelled, in this order
         self.cancelled_items: set[str] = set()                  # that have ended since the last operation, and how
         self.owners: dict[str, str] = {}                        # for whom items were made
         self.newly_failing: list[str] = []                      # since the last operation
@@ -166,7 +165,6 @@ class ModelQueues(ModelAwaited):
             self.done_of.pop(item, None)
             self.owners.pop(item, None)
             fate = self.fates.pop(item, ModelFate())
-            self.doomed = [one for one in self.doomed if one != item]
             if fate.cancelling or fate.tainted:
                 self.cancelled_items.add(item)
         failing = {job.item for job in everywhere if job.item is not None and job.lost}

@@ -226,7 +226,6 @@ class ModelTime(ModelFair):
             return
         fate = self.fates.setdefault(item, ModelFate())
         fate.cancelling, fate.reason = True, reason
-        self.doomed.append(item)
         for job in self.running():
             if job.item == item:
                 self.tell("CANCEL", job.queue, job.id or 0, *([] if reason is None else [reason]))
@@ -239,7 +238,7 @@ class ModelTime(ModelFair):
 
     def _remove_cancelled(self, most: int) -> int:
         left = most
-        for item in [one for one in self.doomed if self.cancelling(one)]:
+        for item in sorted(one for one in self.fates if self.cancelling(one)):
             mine = [job for job in self.jobs if job.item == item and job.id is None]
             mine.sort(key=lambda job: (job.delayed, "" if job.delayed else job.queue, job.delayed and (
                 LATEST_MS * 2 if job.due_ms is None else job.due_ms, job.seq), not job.delayed and job.place()))

@@ -30,7 +30,7 @@ class Reference(Model):
         if queue in self.queues:
             return super().givable(queue, item)
         ready = [job for job in self.jobs if job.queue == queue and job.id is None and not job.delayed]
-        if self.doomed and self.withheld(queue):
+        if self.fates and self.withheld(queue):
             return []
         return sorted((job for job in ready if item in (None, job.item)), key=ModelJob.place)
 
@@ -68,7 +68,7 @@ def jobs_of(model: Model) -> dict[str, Any]:
         "rates": copy.deepcopy(model.rates), "groups": dict(model.groups),
         "records": list(model.records), "remembered": dict(model.remembered),
         "holds": {item: copy.copy(hold) for item, hold in model.holds.items()}, "owners": dict(model.owners),
-        "fates": {item: copy.copy(fate) for item, fate in model.fates.items()}, "doomed": list(model.doomed),
+        "fates": {item: copy.copy(fate) for item, fate in model.fates.items()},
         "failing": set(model.failing), "done_of": model.done_of.copy(),
         "newly_failing": list(model.newly_failing), "cancelled_items": set(model.cancelled_items),
         "used": dict(model.used), "event_seq": model.event_seq, "had": model.had,

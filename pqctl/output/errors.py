@@ -25,7 +25,7 @@ KINDS = {
 
 UNSAYING = "409 Not Possible"       # the beginning of answers that are words for programs
 EXPLAINED = {                   # explanations of error answers, see docs/PROTOCOL.md
-    "403 Forbidden": "the user has no right to do that: an administrator sees its rights in `pqctl user list`",
+    "403 Forbidden": "the user has no right to do that: an administrator sees the rights of users in `pqctl user list`",
     "409 User In File": "this user is in the servers' users file: change it there",
     "409 Change In Progress": "another change is not over: look for a LEARNER in `pqctl cluster status`",
     "409 Job Exists": "an unfinished job of the queue has this key: `pqctl job show QUEUE/KEY`",

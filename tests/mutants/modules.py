@@ -11,12 +11,14 @@ _CLUSTER = (
     "test_membership", "test_hazards", "test_following", "test_idle",
 )
 _TESTS: dict[str, tuple[str, ...]] = {
+    "cluster/journal/archived_segments.py": ("test_archived_segments", "test_log_feed"),
     "cluster/journal/journal.py": (*_JOURNAL, "test_overlapping", "test_rejoin", "test_snapshots"),
     "cluster/journal/journal_format.py": ("test_journal_format", *_JOURNAL),
     "cluster/journal/journal_state.py": ("test_journal_state", *_JOURNAL, "test_compaction"),
     "cluster/journal/log_cache.py": ("test_log_sequences", *_JOURNAL),
     "cluster/journal/log_index.py": ("test_log_sequences", *_JOURNAL),
     "cluster/journal/log_view.py": ("test_log_sequences", *_JOURNAL),
+    "cluster/journal/segment_head.py": ("test_archived_segments", "test_log_feed", *_JOURNAL),
     "cluster/journal/segment_scan.py": ("test_segment_scan", *_JOURNAL),
     "cluster/journal/segments.py": ("test_segments", *_JOURNAL, "test_real_files", "test_removal_beside"),
     "cluster/leader/clock.py": ("test_replicated_time", "test_clock"),

@@ -55,7 +55,7 @@ def only(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("values", [{}, {"nodes": 1, "spread": "none"}, EVERYTHING], ids=["plain", "one", "everything"])
 def test_all_objects_are_ones_of_kubernetes(values: dict[str, Any], tmp_path: Path) -> None:
-    import kubernetes_validate  # of the extra `deploy`
+    import kubernetes_validate  # of the extra `deploy-tests`
 
     for one in rendered(values, tmp_path):
         if one["kind"] not in NOT_KUBERNETES_OWN:

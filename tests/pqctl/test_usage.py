@@ -102,7 +102,7 @@ def test_each_help_page_tells_json_and_the_exit_codes_and_fits_80_columns(
     assert code == 0
     assert "--json" in out
     codes = [line.split()[0] for line in out.partition("Exit codes:")[2].splitlines() if line.strip()]
-    assert codes[:3] == ["0", "1", "2"]
+    assert codes[:3] == (["0", "64", "74"] if path == ("verify",) else ["0", "1", "2"])        # verify asks nobody
     assert "64" in codes
     assert max(map(len, out.splitlines())) <= 80
 

@@ -214,7 +214,7 @@ class Machine:
                 state.errors.settle(state.queues.settings)
             state.remembered_keys.expire(state.clock_ms)
             if state.records.unsettled:
-                state.records.settle()
+                state.records.settle(state.clock_ms)
             if state.fair is not None:
                 state.fair.end_entry(state.effects)
         except BaseException:

@@ -63,6 +63,10 @@ class Block:
         """Return the end of the record at this position, which may have been removed."""
         return self.base_ms + self.ends[at]
 
+    def last_ended_ms(self) -> int:
+        """Return the end of the last record that was not removed; there must be one."""
+        return self.ended_ms(next(at for at in range(len(self.sizes) - 1, -1, -1) if self.sizes[at]))
+
     def ended_until(self, ms: int) -> int:
         """Return the number of records that had ended by the time `ms`."""
         return bisect_right(self.ends, ms - self.base_ms) if ms >= self.base_ms else 0
@@ -96,6 +100,15 @@ class Block:
         self._removed += 1
         self._removed_bytes += size - 1
         return size
+
+    def lower_removed(self, ended_ms: int) -> None:
+        """Let records that were removed behind the last one that was not have ended at `ended_ms`, when that ended."""
+        at = len(self.sizes)
+        while at and not self.sizes[at - 1]:
+            at -= 1
+            self.ends[at] = max(0, ended_ms - self.base_ms)
+        if not at:
+            self.base_ms = ended_ms
 
     def put_back(self, at: int, size: int) -> None:
         """Undo the removal of the record at this position, which had this size."""

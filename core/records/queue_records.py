@@ -75,6 +75,22 @@ class QueueRecords:
             if at < len(block):
                 return
 
+    def lower_removed(self, clock_ms: int) -> None:
+        """Let nothing at the end of the queue have ended after `clock_ms` but its last current record.
+
+        Records end in order, so the next one must not depend on removed ones: a snapshot does not have them.
+        """
+        removed: list[Block] = []
+        for block in reversed(self.blocks):
+            if block.ended_ms(-1) <= clock_ms:
+                return
+            removed.append(block)
+            if block.kept:
+                ended_ms = block.last_ended_ms()
+                for one in removed:
+                    one.lower_removed(ended_ms)
+                return
+
     def pass_until(self, ended_ms: int) -> None:
         """Expire the records that ended by the time `ended_ms`."""
         for block in self.blocks:

@@ -362,7 +362,7 @@ class Records:
         self._oldest.add((listed_ms, queue))
         return True
 
-    def settle(self) -> None:
+    def settle(self, clock_ms: int) -> None:
         """Release blocks whose records have all expired, at least RECORDS_REMOVED records, at the end of an entry.
 
         Then each queue is indexed by its first record: an index that a snapshot does not keep must decide nothing.
@@ -377,6 +377,8 @@ class Records:
             if records.blocks:
                 self._relist(queue)     # now, so that no later entry finds very many queues to list again
                 self._refresh_due(queue, records)
+                if self._newest_ms > clock_ms:
+                    records.lower_removed(clock_ms)
             else:
                 self._unlist(queue, records)
         self.passed.clear()

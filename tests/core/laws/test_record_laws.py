@@ -10,6 +10,7 @@ import pytest
 from sockpqd.core import (
     Await,
     Batch,
+    CloneChunk,
     Configure,
     ConfigureQueue,
     Delete,
@@ -36,7 +37,7 @@ from sockpqd.core import (
     expanded,
 )
 from tests.core.helpers.agreement import assert_equal_to_model, assert_same
-from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, restored, snapshot_of
+from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, ask, lead, restored, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine
 from tests.core.model.model import Model
 
@@ -52,10 +53,15 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sockpqd.core.limits.RECORDS_HOT_BYTES", 1500)
 
 
-def record_log(seed: int, length: int, queues: tuple[str, ...] = QUEUES) -> list[LogEntry]:
-    """Return a log of jobs that end in all ways, in queues that keep their records."""
+def record_log(
+    seed: int, length: int, queues: tuple[str, ...] = QUEUES, *, ahead: bool = False,
+) -> list[LogEntry]:
+    """Return a log of jobs that end in all ways, in queues that keep their records.
+
+    `ahead`: it begins with a CLONE of a cluster whose time is seconds ahead, and many records are deleted.
+    """
     random = Random(seed)
-    machine = Machine(KNOWN_LEVEL)
+    machine, deletes = Machine(KNOWN_LEVEL), ahead
     log: list[LogEntry] = []
     ids: list[int] = []
     numbers: list[int] = []
@@ -65,7 +71,15 @@ def record_log(seed: int, length: int, queues: tuple[str, ...] = QUEUES) -> list
         _apply(machine, log, now_ms, 0, [ConfigureQueue(queue, change)])
     while len(log) < length:
         now_ms += random.choice([0, 1, 30, 200])
+        if ahead and len(log) == 100:
+            snapshot, machine, ahead = snapshot_of(machine), Machine(KNOWN_LEVEL), False
+            log.clear()
+            now_ms -= 9000
+            _apply(machine, log, now_ms, 0, [lead(), CloneChunk(1, total_bytes=len(snapshot)), CloneChunk(1, snapshot)])
+            _apply(machine, log, now_ms, 0, [CloneChunk(1, last=True)])
         operations = [operation(random, ids, numbers, queues) for _ in range(random.randrange(1, 8))]
+        if deletes:
+            operations.append(Delete(Number(random.choice([*numbers, 5])), ended=True))
         for reply in _apply(machine, log, now_ms, random.getrandbits(64), operations):
             ids += [reply.id] if isinstance(reply, Handed) else []
             numbers += [reply.number] if isinstance(reply, StoredNumber) else []
@@ -160,15 +174,16 @@ def test_pages_and_snapshots_change_no_record(seed: int, monkeypatch: pytest.Mon
     assert paged > 40
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_all_replicas_expire_the_same_records(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_replicas_have_the_same_records(seed: int, ahead: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that ran all the time, one restored now and then, one that restarts with pages, and one that leads."""
     evict_few(monkeypatch)
     _expire_few(monkeypatch)
     random, store = Random(seed), MemoryStore(Random(seed))
     whole, leader, follower = [Machine(KNOWN_LEVEL) for _ in range(3)]
     paged = paged_machine(store)
-    for entry in record_log(seed, 400, MANY_QUEUES):
+    for entry in record_log(seed, 400, MANY_QUEUES, ahead=ahead):
         replies = whole.apply(whole.index + 1, *entry).replies
         for other in (leader, follower, paged):
             assert other.apply(other.index + 1, *entry).replies == replies
@@ -184,3 +199,30 @@ def test_all_replicas_expire_the_same_records(seed: int, monkeypatch: pytest.Mon
             store.restart()
             paged = paged_machine(store)
             paged.restore([named])
+
+
+def test_the_end_of_the_next_record_does_not_depend_on_removed_ones() -> None:
+    """The state comes from a cluster whose time is ahead, so that a job ends with the newest record of its queue."""
+    now_ms = 1_700_000_000_000
+    source, machine = Machine(KNOWN_LEVEL), Machine(KNOWN_LEVEL)
+    ask(source, lead(), ConfigureQueue("q", QueueChange(retain_ms=9_000_000)), now_ms=now_ms)
+    ended = [_end_one(source, now_ms + later_ms) for later_ms in (5000, 6000, 7000)]
+    snapshot = snapshot_of(source)
+    ask(machine, lead(), CloneChunk(1, total_bytes=len(snapshot)), CloneChunk(1, snapshot), now_ms=now_ms)
+    ask(machine, CloneChunk(1, last=True))
+    ask(machine, *[Delete(Number(number), ended=True) for number in ended[1:]])
+    other = restored(snapshot_of(machine))
+    for replica in (machine, other):
+        _end_one(replica, now_ms + 1)
+        seen, _ = replica.ended_jobs("q", 9)
+        assert [one.ended_ms for one in seen] == [now_ms + 5000] * 2
+    assert snapshot_of(other) == snapshot_of(machine)
+
+
+def _end_one(machine: Machine, now_ms: int) -> int:
+    """Let a job of the queue q end; returns its number."""
+    stored, handed = ask(machine, PutWith(Put("q", 0, b""), number=True), Get(("q",)), now_ms=now_ms)
+    assert isinstance(stored, StoredNumber)
+    assert isinstance(handed, Handed)
+    ask(machine, Done(handed.id), now_ms=now_ms)
+    return stored.number

@@ -346,7 +346,7 @@ def test_a_node_that_names_no_file_has_the_usual_one(tmp_path: Path) -> None:
         until(lambda: files._configuration_of(node.pid) is not None)
         assert files._configuration_of(node.pid) == (str(DEFAULT_FILE), {})
         assert files._configuration_of(dev.pid) is None
-        assert files._unknown_needs(dev.pid).advice is None         # its user cannot see more
+        until(lambda: files._unknown_needs(dev.pid).advice is None)         # its user cannot see more
         assert files._unknown_needs(node.pid).advice is not None
     finally:
         for process in (node, dev):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from devcluster.node import NodeError
+from sockpqd.core.levels import FEATURE_LEVEL
 from tests.chaos.faults.fault import Fault, called
 from tests.chaos.faults.processes import LEVEL_S, NEAR, RollingRestart
 from tests.chaos.faults.roles import Role
@@ -118,5 +119,5 @@ class RollingUpgrade(RollingRestart):
 
     def _roll(self, cluster: AlterableCluster, stopping: threading.Event) -> None:
         super()._roll(cluster, stopping)
-        raised = "the cluster has feature level 2"
+        raised = f"the cluster has feature level {FEATURE_LEVEL + 1}"
         self._wait_to_see(lambda: self._logged(cluster, cluster.wait_for_leader(), raised), raised, LEVEL_S)

@@ -25,6 +25,7 @@ WAIT_S = 1.0
 PAUSE_S = 0.05
 LATE = 0.03                 # the share of attempts that last longer than their lease
 WORKERS = 2
+OPEN_MAX = 100              # tasks at a time: an episode that lasts long leaves no more than are worked off after it
 
 
 class Task(Struct):
@@ -116,6 +117,8 @@ class Awaiting:
     def _put(self, client: Client) -> None:
         count = 0
         while not self._putting.wait(PAUSE_S):
+            if self._open >= OPEN_MAX:
+                continue
             count += 1
             try:
                 number = client.put(QUEUE, f"task-{count}", number=True).number

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from tests.proof.clients import awaiting
 from tests.proof.clients.awaiting import Awaiting, Task
+from tests.waiting import until
 
 DONE = ("done", b"a")
 
 
 def told(task: Task) -> list[str]:
-    awaiting = Awaiting()
-    awaiting.tasks[task.number] = task
-    return list(awaiting.judge())
+    clients = Awaiting()
+    clients.tasks[task.number] = task
+    return list(clients.judge())
 
 
 @pytest.mark.parametrize("task", [
@@ -36,3 +42,26 @@ def test_one_result_for_all_accuses_nobody(task: Task) -> None:
 def test_what_cannot_be_is_told(task: Task, what: str) -> None:
     (sentence,) = told(task)
     assert what in sentence
+
+
+def test_no_more_tasks_are_put_than_can_be_worked_off_after_a_long_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many in a short time that two workers, who sleep now and then, would need minutes for the rest of them."""
+    monkeypatch.setattr(awaiting, "PAUSE_S", 0.0)
+    clients = Awaiting()
+
+    class Putting:
+        """A client that puts, and that ends the loop some time after the bound should have stopped it."""
+
+        def put(self, _queue: str, _data: str, *, number: bool) -> Any:
+            assert number
+            if len(clients.tasks) == awaiting.OPEN_MAX + 10:
+                clients._putting.set()
+            return SimpleNamespace(number=len(clients.tasks) + 1)
+
+    putting = threading.Thread(target=clients._put, args=(Putting(),))
+    putting.start()
+    until(lambda: clients._open >= awaiting.OPEN_MAX, "there are as many as there may be")
+    clients._putting.wait(0.2)
+    clients._putting.set()
+    putting.join()
+    assert clients._open == len(clients.tasks) == awaiting.OPEN_MAX

@@ -22,6 +22,7 @@ RETAIN_S = 3600
 EXPIRE_S = 8.0
 PATIENCE_S = 150.0          # of each call: longer than any outage
 WAIT_S = 1.0
+ASK_S = 0.05                # for the end of a task that should have ended
 PAUSE_S = 0.05
 LATE = 0.03                 # the share of attempts that last longer than their lease
 WORKERS = 2
@@ -75,7 +76,7 @@ class Awaiting:
         if not self._errors:
             with Client(self._servers, timeout=PATIENCE_S) as client:
                 for task in self.tasks.values():
-                    self._ask(client, task, 0.0)
+                    self._ask(client, task, ASK_S)
         yield from self.judge()
 
     def close(self) -> None:

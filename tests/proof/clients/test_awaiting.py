@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sockpq._protocol.commands import records
 
 from tests.proof.clients import awaiting
 from tests.proof.clients.awaiting import Awaiting, Task
@@ -65,3 +67,25 @@ def test_no_more_tasks_are_put_than_can_be_worked_off_after_a_long_episode(monke
     clients._putting.set()
     putting.join()
     assert clients._open == len(clients.tasks) == awaiting.OPEN_MAX
+
+
+def test_each_task_is_asked_for_once_more_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that one which ended late, and was not waited for, is not called unheard of."""
+    class Asking(nullcontext[None]):
+        """A client, as far as its calls are checked before they are sent."""
+
+        def __init__(self, _servers: list[str], *, timeout: float) -> None:
+            super().__init__()
+
+        def __enter__(self) -> Any:
+            return self
+
+        def await_job(self, number: int, *, wait: float) -> Any:
+            records.await_job(number, wait)
+            return SimpleNamespace(state="done", data=b"a")
+
+    monkeypatch.setattr(awaiting, "Client", Asking)
+    clients = Awaiting()
+    clients.tasks[7] = Task("t", 7, [b"a"])
+    assert list(clients.finish()) == []
+    assert clients.tasks[7].seen == [DONE]

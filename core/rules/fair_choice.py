@@ -15,7 +15,7 @@ from sockpqd.core.store.job import Job, group_of
 from sockpqd.core.store.queues import Queue
 
 RELISTED_STEPS = 8      # of listing a group in a queue again
-LOOK = limits.STEP // 2 # at a job of an item, and its group
+LOOKS_PER_STEP = 2      # looks at a job of an item, and its group, that count as one step
 LOOKS = 8               # such looks that take as long as one at a closed queue
 
 
@@ -169,7 +169,7 @@ def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> FairC
             found = find(scheduler, open_queues)
         return found
     jobs = list(_jobs_of_item(state, queues, item))
-    state.spent += LOOK * len(jobs)
+    state.spent += limits.STEP // LOOKS_PER_STEP * len(jobs)
     found = find_of_jobs(scheduler, jobs)
     if found is None and jobs:
         _offer(state, jobs[0][1])
@@ -213,7 +213,7 @@ def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> I
             if last is not None and job > last:
                 break
             if number % LOOKED_AT == 0:
-                state.spent += LOOK * min(looks - number, LOOKED_AT)
+                state.spent += limits.STEP // LOOKS_PER_STEP * min(looks - number, LOOKED_AT)
             yield queue, job
 
 

@@ -61,7 +61,7 @@ def asked_part(client: Client, named: Sequence[tuple[str, str]], timeout: float)
 def ask(client: Client, named: Iterable[tuple[str, str]], timeout: float) -> dict[str, ReplicaStatus] | None:
     """Return the report of each node that answers, by its name; None if the cluster is not a copy of another one.
 
-    `named`: names and addresses. `timeout`: of each answer, seconds. Raises ForbiddenError without the right admin,
+    `named`: names and addresses. `timeout`: of each answer, seconds. Raises ForbiddenError if the user may not ask,
     NotSupported if the servers are too old for copies, Refused if the cluster is fenced.
     """
     found: dict[str, ReplicaStatus] = {}

@@ -102,7 +102,7 @@ class Block:
         return size
 
     def lower_removed(self, ended_ms: int) -> None:
-        """Let records that were removed behind the last one that was not have ended at `ended_ms`, when that ended."""
+        """Set the ends of the removed records after the last current one to `ended_ms`, the end of that one."""
         at = len(self.sizes)
         while at and not self.sizes[at - 1]:
             at -= 1

@@ -76,7 +76,7 @@ class QueueRecords:
                 return
 
     def lower_removed(self, clock_ms: int) -> None:
-        """Let nothing at the end of the queue have ended after `clock_ms` but its last current record.
+        """Set the ends of removed records after the last current one to its end, if any is after `clock_ms`.
 
         Records end in order, so the next one must not depend on removed ones: a snapshot does not have them.
         """

@@ -324,7 +324,7 @@ def test_how_a_copy_follows_is_not_guessed_for_who_may_not_ask(
     monkeypatch.setattr(compare, "hashes", lambda *_: iter([("n1", 7, "ab")]))
     monkeypatch.setattr(replicas, "ask", refuse)
     code, text, _ = run(capsys, "--servers", "here", "region", "status")
-    assert (code, "right admin" in text) == (NOT_ALLOWED, True)
+    assert (code, "do not say to this user" in text) == (NOT_ALLOWED, True)
 
 
 @pytest.mark.parametrize(("after", "code", "words"), [

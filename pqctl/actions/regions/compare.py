@@ -16,7 +16,7 @@ from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, NOT_ALLOWED, REFUSED, UNREACHED, Failure
 from sockpqd.pqctl.replicas import STOPPED, follower_of, follows, in_words, is_stopped
 
-NOT_SAID = "the nodes say to users with the right admin how they follow"
+NOT_SAID = "the nodes do not say to this user how they follow"
 NOTHING = ". There is nothing to compare: each cluster has a log of its own"
 
 

@@ -20,7 +20,7 @@ from sockpqd.core.records.record import JobRecord
 from sockpqd.core.state import State
 from sockpqd.core.store.body import bytes_of
 from sockpqd.core.store.headers import has_header
-from sockpqd.core.store.job import NO_EXTRAS, AnyJob, BuriedJob, DelayedJob, Job, RunningJob, number_of
+from sockpqd.core.store.job import NO_EXTRAS, AnyJob, BuriedJob, DelayedJob, Job, RunningJob, first_taken, number_of
 from sockpqd.core.store.queues import Queue
 from sockpqd.core.store.ready import place_of
 
@@ -155,7 +155,8 @@ def _running_behind(state: State, search: Search, queue: Queue, number: int) -> 
     steps.
     """
     if search.running[0] != queue.name:
-        search.running = queue.name, queue.first_taken(queue.running)   # only once per queue, as there may be very many
+        # Only once per queue, as there may be very many.
+        search.running = queue.name, first_taken(queue, queue.running)
     ids = search.running[1]
     for at in range(bisect_right(ids, number), len(ids)):
         job = state.running.get(ids[at])

@@ -57,7 +57,7 @@ from sockpqd.core.snapshot import upload, write
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
 from sockpqd.core.store.items.counts import ItemCounts, ItemSummary
-from sockpqd.core.store.job import AnyJob, RunningJob
+from sockpqd.core.store.job import AnyJob, RunningJob, first_taken
 from sockpqd.core.store.latencies import Latencies
 
 GRACIOUS = (Lead, Resume)       # no lease, session or TTL ends in an entry that begins with one of these
@@ -706,7 +706,7 @@ class Machine:
     def first_taken(self, session: int, count: int) -> tuple[list[int], int]:
         """Return the `count` smallest ids of the running jobs bound to this session, and how many are bound to it."""
         bound = self._state.sessions.get(session)
-        return ([], 0) if bound is None else (bound.first_taken(count), len(bound.taken))
+        return ([], 0) if bound is None else (first_taken(bound, count), len(bound.taken))
 
     def ready(self, queue: str) -> int:
         """Return the number of jobs of `queue` that could be handed out now."""

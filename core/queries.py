@@ -25,7 +25,17 @@ from sockpqd.core.state import State
 from sockpqd.core.store.body import Data, bytes_of
 from sockpqd.core.store.items.counts import ItemCounts, ItemSummary, counts_of, summary_of
 from sockpqd.core.store.items.item import Item
-from sockpqd.core.store.job import NEVER_MS, AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob, number_of
+from sockpqd.core.store.job import (
+    NEVER_MS,
+    AnyJob,
+    BuriedJob,
+    DelayedJob,
+    Job,
+    JobCounts,
+    RunningJob,
+    first_taken,
+    number_of,
+)
 
 
 class JobView(Struct, gc=False, frozen=True):
@@ -303,7 +313,7 @@ def _jobs_of_item(state: State, item: Item) -> Iterator[ItemJob]:
         yield _item_job(buried, JobState.BURIED)
     for queue_name, found in islice(item.by_queue.items(), QUEUES_LOOKED):
         queue = state.queues.find(queue_name)
-        for number in queue.first_taken(RUNNING_LOOKED) if queue is not None and found.running else ():
+        for number in first_taken(queue, RUNNING_LOOKED) if queue is not None and found.running else ():
             if state.running[number].item == item.name:
                 yield _item_job(state.running[number], JobState.RUNNING)
         for ready in found.ready:
@@ -527,7 +537,7 @@ def _jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob |
     if queue is not None and which is JobState.BURIED:
         return queue.buried or ()
     if which is JobState.RUNNING and queue is not None and queue.running:
-        return (state.running[number] for number in queue.first_taken(count))
+        return (state.running[number] for number in first_taken(queue, count))
     return ()
 
 

@@ -9,9 +9,10 @@ from sockpqd.core.ops import sessions as ops
 from sockpqd.core.ops.replies import ACCEPTED, SESSION_NOT_FOUND, Reply
 from sockpqd.core.rules.complete import FIRST, put_back
 from sockpqd.core.rules.expire import end_session
-from sockpqd.core.rules.fair_choice import spent
+from sockpqd.core.rules.fair_choice import settle_spent
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.state import State
+from sockpqd.core.store.job import first_taken
 
 SECRET_MASK = (1 << 64) - 1
 
@@ -63,7 +64,7 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
     if operation.first:
         return _close_first(state, session)
     if not operation.release:
-        for number in session.first_taken(limits.UNBOUND_MAX):
+        for number in first_taken(session, limits.UNBOUND_MAX):
             state.sessions.unbind(state.running[number])
         if session.taken:
             state.sessions.use(operation.session, state.clock_ms)
@@ -74,15 +75,15 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
 
 def _close_first(state: State, session: Session) -> Reply:
     """End the session and put its jobs back at their old places, a portion of them at once, the others later."""
-    before, ended = spent(state), 0
-    for number in session.first_taken(limits.DUE_MAX):
+    before, ended = settle_spent(state), 0
+    for number in first_taken(session, limits.DUE_MAX):
         job = state.stop(number)
         assert job is not None
         put_back(state, job, FIRST, released=False, failed=False)
         if state.events.endings:
             state.end_operation()
         ended += 1
-        if spent(state) - before >= limits.PORTION_BYTES_MAX:
+        if settle_spent(state) - before >= limits.PORTION_BYTES_MAX:
             break
     if session.taken:
         state.sessions.use(session.number, state.clock_ms)

@@ -10,12 +10,12 @@ from sockpqd.core import limits
 from sockpqd.core.fair.ranked_again import RANKED_STEPS, ranked_again
 from sockpqd.core.ops.jobs import HoldThen, Then
 from sockpqd.core.rules.complete import bury, finish, put_back
-from sockpqd.core.rules.fair_choice import spent
+from sockpqd.core.rules.fair_choice import settle_spent
 from sockpqd.core.rules.items.cancel import cancel, cancel_work, is_cancelled
 from sockpqd.core.rules.remove_queue import remove_queue
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.state import State
-from sockpqd.core.store.job import AnyJob, RunningJob, counted, is_numbered
+from sockpqd.core.store.job import AnyJob, RunningJob, counted, first_taken, is_numbered
 from sockpqd.core.store.queues import EXPIRED
 
 
@@ -27,7 +27,7 @@ def end_due(state: State) -> int:
     Returns how many more could have been ended.
     """
     left = limits.DUE_MAX
-    while left > 0 and spent(state) < limits.PORTION_BYTES_MAX:
+    while left > 0 and settle_spent(state) < limits.PORTION_BYTES_MAX:
         job = state.leases.first_due(state.clock_ms)
         session = state.sessions.first_due(state.clock_ms)
         if job is not None and (session is None or _deadline_ms(job) <= session.deadline_ms):
@@ -139,15 +139,15 @@ def end_session(state: State, session: Session, ends_max: int, *, lapsed: bool =
     in_parts = many > ends_max or _is_long(state, session)
     if many > ends_max:
         state.spent += limits.STEP // 8 * many * begins
-    before, ended = spent(state), 0
-    for number in _first_of(state, session, min(many, ends_max)) if in_parts else session.first_taken(many):
+    before, ended = settle_spent(state), 0
+    for number in _first_of(state, session, min(many, ends_max)) if in_parts else first_taken(session, many):
         job = state.stop(number)
         assert job is not None
         put_back(state, job, released=False, failed=session.lapsed)
         if state.events.endings:
             state.end_operation()
         ended += 1
-        if in_parts and spent(state) - before >= limits.PORTION_BYTES_MAX:
+        if in_parts and settle_spent(state) - before >= limits.PORTION_BYTES_MAX:
             break
     if ended < min(many, ends_max):
         return ended

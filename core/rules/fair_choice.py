@@ -135,8 +135,8 @@ def charge_relisted(state: State, scheduler: FairScheduler) -> None:
         state.spent += RELISTED_STEPS * limits.STEP * relisted
 
 
-def spent(state: State) -> int:
-    """Return what the entry has spent (State.spent), with all that has been listed again."""
+def settle_spent(state: State) -> int:
+    """Charge all that has been listed again, and return what the entry has spent by then (State.spent)."""
     if state.fair is not None:
         charge_relisted(state, state.fair)
     return state.spent

@@ -10,12 +10,12 @@ from sockpqd.core.ops.replies import NOT_FOUND
 from sockpqd.core.pages.grouped_ready import GroupedReady, own_jobs
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.pages.pages import Page
-from sockpqd.core.rules.fair_choice import spent
+from sockpqd.core.rules.fair_choice import settle_spent
 from sockpqd.core.rules.leave_dead import leave_dead
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.rules.pulses import drop_own_pulse
 from sockpqd.core.state import State
-from sockpqd.core.store.job import BuriedJob, DelayedJob, Job
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, first_taken
 from sockpqd.core.store.queues import Queue
 
 _Waiting = Job | DelayedJob | BuriedJob
@@ -156,10 +156,10 @@ def drop_running(state: State, name: str, jobs_max: int, before_id: int | None =
     Returns how many were ended, and whether there are others.
     """
     queue = state.queues.by_name.get(name)
-    taken = [] if queue is None else queue.first_taken(jobs_max + 1)
+    taken = [] if queue is None else first_taken(queue, jobs_max + 1)
     if before_id is not None:
         taken = [number for number in taken if number < before_id]
-    before, ended = spent(state), 0
+    before, ended = settle_spent(state), 0
     for number in taken[:jobs_max]:
         running = state.stop(number)
         assert running is not None
@@ -168,7 +168,7 @@ def drop_running(state: State, name: str, jobs_max: int, before_id: int | None =
             state.tell_end(running.seq, NOT_FOUND)
         state.close(name, running.item)
         ended += 1
-        if spent(state) - before >= limits.PORTION_BYTES_MAX:
+        if settle_spent(state) - before >= limits.PORTION_BYTES_MAX:
             break
     return ended, len(taken) > ended
 

@@ -11,8 +11,6 @@ afterwards.
 
 from __future__ import annotations
 
-from itertools import islice
-
 from msgspec import Struct, field
 
 from sockpqd.core import limits
@@ -165,13 +163,6 @@ class Session(Struct, gc=False, eq=False):
             answered.forget_batches()
         freed, self.batch_bytes = self.batch_bytes, 0
         return freed
-
-    def first_taken(self, count: int) -> list[int]:
-        """Return the ids of the first `count` bound jobs, in rising order."""
-        if self.disordered:
-            self.taken = dict.fromkeys(sorted(self.taken))
-            self.disordered = False
-        return list(islice(self.taken, count))
 
     def bind(self, job: RunningJob) -> None:
         """Bind the job just handed out: it is put back when the session ends."""

@@ -65,6 +65,9 @@ job through all of its states.
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Protocol
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -351,6 +354,21 @@ class RunningJob(Struct, gc=False):
         """Return the same job at this place among the READY ones of its priority."""
         extras = extras if seq == self.seq else with_number(extras, self.seq)
         return Job(-self.priority, 0, seq, self.queue, self.data, self.item, attempts, self.at_ms, extras)
+
+
+class HasTaken(Protocol):
+    """A queue or a session: it has the ids of its running jobs, in rising order unless `disordered`."""
+
+    taken: dict[int, None]
+    disordered: bool
+
+
+def first_taken(owner: HasTaken, count: int) -> list[int]:
+    """Return the ids of the first `count` running jobs of a queue or a session, in rising order."""
+    if owner.disordered:
+        owner.taken = dict.fromkeys(sorted(owner.taken))
+        owner.disordered = False
+    return list(islice(owner.taken, count))
 
 
 class BuriedJob(Struct, order=True, frozen=True, gc=False):

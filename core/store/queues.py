@@ -94,13 +94,6 @@ class Queue(Struct, gc=False, eq=False):
         """The number of its running jobs."""
         return len(self.taken)
 
-    def first_taken(self, count: int) -> list[int]:
-        """Return the ids of the first `count` running jobs, in rising order."""
-        if self.disordered:
-            self.taken = dict.fromkeys(sorted(self.taken))
-            self.disordered = False
-        return list(islice(self.taken, count))
-
     @property
     def ready_count(self) -> int:
         """The number of READY jobs, including blocked ones."""

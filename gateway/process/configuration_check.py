@@ -14,6 +14,8 @@ from pathlib import Path
 from sockpqd.gateway.config import Config, ConfigError, split_address
 from sockpqd.gateway.process.certificates import DAY_S, WARNING_DAYS, Certificates
 
+STATE_FOLDER = Path("/var/lib")     # where systemd makes folders for services (StateDirectory=)
+
 
 def warnings(config: Config, certificates: Certificates | None) -> Iterator[str]:
     """Yield a sentence for each thing that is probably wrong. Raises ConfigError if something certainly is."""
@@ -34,6 +36,7 @@ def check_data_dir(data_dir: str) -> None:
 def _files(config: Config) -> Iterator[str]:
     """Look at the folder and the file that the node writes. Raises ConfigError if they certainly cannot be used."""
     check_data_dir(config.node.data_dir)
+    yield from _unusable_data_dir(Path(config.node.data_dir).absolute())
     if config.log.audit_file is None:
         return
     file = Path(config.log.audit_file).absolute()
@@ -43,6 +46,23 @@ def _files(config: Config) -> Iterator[str]:
         yield f"log.audit_file: there is no folder {file.parent}: make it, unless systemd does (LogsDirectory=)"
     elif not os.access(file if os.path.exists(file) else file.parent, os.W_OK):
         raise ConfigError(f"log.audit_file: {file} cannot be written by the user that runs this check")
+
+
+def _unusable_data_dir(folder: Path) -> Iterator[str]:
+    """Find out whether this user may write to the data directory, or make it. Raises ConfigError if not.
+
+    Where systemd may make it at the start that is a warning.
+    """
+    place = next(one for one in (folder, *folder.parents) if os.path.isdir(one))
+    if os.access(place, os.W_OK | os.X_OK | (os.R_OK if place == folder else 0)):
+        return
+    if place == folder:
+        raise ConfigError(f"node.data_dir: {folder} cannot be written by the user that runs this check: give it to the "
+                          "user of the node, and run the check as that user")
+    trouble = f"node.data_dir: {folder} cannot be made in {place} by the user that runs this check"
+    if place != STATE_FOLDER:
+        raise ConfigError(f"{trouble}: make it, give it to the user of the node, and run the check as that user")
+    yield f"{trouble}: make it, unless systemd does (StateDirectory=)"
 
 
 def _check_origin(config: Config) -> None:

@@ -11,6 +11,7 @@ import pytest
 from devcluster.authority import Authority
 from sockpqd.gateway.config import Config, ConfigError, Tls
 from sockpqd.gateway.config.reading import read
+from sockpqd.gateway.process import configuration_check
 from sockpqd.gateway.process.certificates import Certificates
 from sockpqd.gateway.process.configuration_check import check_data_dir, warnings
 
@@ -64,6 +65,41 @@ def test_a_place_where_this_user_may_not_look_is_left_to_the_start(
         raise PermissionError("no")
     monkeypatch.setattr(os, "stat", refuse)
     check_data_dir(str(tmp_path / "closed" / "n1"))
+
+
+def close(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this user not write to a folder; root, who runs these tests as well, could write to any."""
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: access(path, mode) and not (Path(path) == folder and mode & os.W_OK))
+
+
+def test_a_data_directory_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    close(tmp_path / "data", monkeypatch)
+    with pytest.raises(ConfigError, match=r"node\.data_dir: .*/data cannot be written by the user that runs"):
+        found(config(tmp_path))
+
+
+def test_a_data_directory_that_cannot_be_made_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    close(tmp_path, monkeypatch)
+    with pytest.raises(ConfigError, match=rf"node\.data_dir: .*/none/data cannot be made in {tmp_path} by the user"):
+        found(config(tmp_path / "none"))
+
+
+def test_a_data_directory_that_systemd_makes_at_the_start_may_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    close(tmp_path, monkeypatch)
+    monkeypatch.setattr(configuration_check, "STATE_FOLDER", tmp_path)
+    (line,) = found(config(tmp_path))
+    assert "/data cannot be made" in line
+    assert "StateDirectory=" in line
+
+
+def test_a_data_directory_that_can_be_made_is_not_made_by_the_check(tmp_path: Path) -> None:
+    assert found(config(tmp_path / "a" / "b")) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("address", "words"), [

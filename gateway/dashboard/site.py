@@ -96,9 +96,12 @@ class Dashboard:
         self._background = BackgroundActions(hub)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
-        """Answer a request; None if it is not for the dashboard."""
+        """Answer a request; None if it is not for the dashboard.
+
+        To an address that does not exist a browser gets a page that says so, other programs None.
+        """
         if request.path not in PATHS:
-            return None
+            return await self._unknown(request)
         posted = request.path == "/act"
         if request.method not in (("POST",) if posted else ("GET", "HEAD")):
             return _text(405, "only POST" if posted else "only GET")
@@ -119,6 +122,12 @@ class Dashboard:
         if request.path == "/figures":
             return await self._figures(request, visitor)
         return await self._page(request, visitor)
+
+    async def _unknown(self, request: web.BaseRequest) -> web.Response | None:
+        if request.method not in ("GET", "HEAD") or "text/html" not in request.headers.get("Accept", ""):
+            return None
+        visitor = await visitor_of(self._access, request)
+        return None if visitor is None else _not_found(self._view(visitor, {}), "There is no page at this address.")
 
     async def _figures(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
         try:
@@ -142,7 +151,7 @@ class Dashboard:
         except NotAllowed:
             return _html(403, page(view, "Not allowed", tag("p", "You have no right to see this.")))
         except NotThere as error:
-            return _html(404, page(view, "Not there", tag("p", f"{error}."), tag("p", link("/queues", "All queues"))))
+            return _not_found(view, f"{error}", error.above)
 
     def _guard(self, visitor: Visitor) -> Guard:
         """Return a guard that always has the visitor's current rights."""
@@ -241,6 +250,16 @@ def _asked(view: View, name: str, fields: Mapping[str, str], line: str, harm: st
         tag("div", form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), link(back, "No, go back"),
             class_="bar"),
     )))
+
+
+def _not_found(view: View, sentence: str, above: tuple[str, str] | None = None) -> web.Response:
+    """Return a page in the usual frame with the way back: to the list `above` and to the first page."""
+    back = [*([above] if above else []), ("/", "Overview")]
+    return _html(404, page(
+        view, "Not found", tag("p", sentence), tag("p", "Go on at ", [
+            [" or " if number else None, link(path, name)] for number, (path, name) in enumerate(back)
+        ], "."), above=above, live=False,
+    ))
 
 
 def _html(status: int, document: str) -> web.Response:

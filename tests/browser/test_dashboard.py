@@ -117,6 +117,21 @@ def test_pages_are_accessible(cluster: LocalCluster, browser: Any, width: int, s
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+def test_long_names_of_queues_do_not_cut_off_the_figures(cluster: LocalCluster, browser: Any) -> None:
+    """Of a window of 1,200 px, with pictures in the table, which appear when there are figures of some seconds."""
+    name = "thumbnails_of_new_pictures"
+    address = f"http://{cluster.http(cluster.wait_for_leader())}/queues?search={name}"
+    browser.set_window_size(1200, 900)
+    with Client(cluster.servers) as client:
+        def has_pictures() -> bool:
+            client.put_many(name, [b"x"] * 100)
+            browser.get(address)
+            return len(browser.find_elements(By.CSS_SELECTOR, "td .spark")) > 1
+        wait(has_pictures, "no pictures")
+    table = browser.find_element(By.CSS_SELECTOR, ".wide")
+    assert table.get_property("scrollWidth") <= table.get_property("clientWidth")
+
+
 def with_age(base: str, browser: Any) -> None:
     """A follower says how old its pages are."""
     browser.get(f"{base}/queues")

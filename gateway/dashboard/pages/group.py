@@ -31,7 +31,7 @@ async def show(view: View) -> str:
         raise NotAllowed
     counts, used = cluster.machine.group_counts(name), cluster.machine.fair_group(name, cluster.time_ms)
     if counts is None and used is None:
-        raise NotThere(f"there is no group {name}")
+        raise NotThere(f"There is no group {name}.", ("/groups", "Groups"))
     known: list[tuple[str, Child]] = []
     if used is not None:
         known = [("level", used.level), ("used", duration(used.used_us // 1000)), ("waiting", used.waiting),

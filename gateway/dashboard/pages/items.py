@@ -17,6 +17,11 @@ ACTIONS = (
     ("item.retry", "Retry dead and buried jobs"), ("item.release", "Release the hold"),
     ("item.cancel", "Cancel the item"),
 )
+EMPTY = (
+    "No unfinished job belongs to an item that you may see. An item is a name that jobs in any queues have in common, "
+    "as the parts of an order; the answer to the last DONE says that it is finished. ",
+    tag("code", "pqctl job put QUEUE BODY --item order_17"), " puts a job into one.",
+)
 QUEUES_MAX = 1000           # more are not looked at in one turn of the loop
 
 
@@ -31,7 +36,7 @@ async def show(view: View) -> str:
     return page(
         view, "Items", search("/items", word),
         await table(("item", "unfinished", "dead or buried", ""), _rows(view, listing.names),
-                    counted(listing.count, "item"), empty="No unfinished job belongs to such an item."),
+                    counted(listing.count, "item"), empty="There is no such item." if word else EMPTY),
         more("/items", {"search": word}, listing),
     )
 
@@ -53,7 +58,7 @@ async def _one(view: View, name: str) -> str:
     machine = view.cluster.machine
     summary = machine.item_summary(name)
     if summary is None:
-        raise NotThere(f"there is no item {name}")
+        raise NotThere(f"There is no item {name}.", ("/items", "Items"))
     known: list[tuple[str, Child]] = [("unfinished", summary.unfinished), ("dead or buried", summary.dead)]
     counts = machine.item(name) if machine.queues_of_item(name) <= QUEUES_MAX else None
     if counts is not None:

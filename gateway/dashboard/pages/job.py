@@ -39,8 +39,9 @@ async def show(view: View) -> str:
     if job is None and isinstance(selector, Number):
         job = machine.ended(selector.number)
     if job is None:
-        raise NotThere("there is no such job there (any more): it may have ended, or been retried or moved; Find knows "
-                       "where it is")
+        raise NotThere(
+            "There is no such job there (any more): it may have ended, or been retried or moved. The search field "
+            "above knows where it is.", ("/jobs", "Jobs"))
     if not view.visitor.manages(job.queue):
         raise NotAllowed
     cut = f", the first {size(SHOWN_BYTES)} at most" if job.body_bytes > SHOWN_BYTES else ""

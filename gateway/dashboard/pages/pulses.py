@@ -25,6 +25,11 @@ CHARTS = (
     Chart("Allowed in a period", "count", ("now",), ("grants",)), Chart("Pause", "seconds", ("pause",), ("pause",)),
 )
 
+EMPTY = (
+    "There is no pulse that you may see. A pulse is a rate that many programs keep together: so many turns in a "
+    "period, however many of them ask. ", tag("code", "pqctl pulse create mails --rate 10 --per 1"), " makes one.",
+)
+
 
 async def show(view: View) -> str:
     """Return the list of pulses, or one if the address names it. Raises NotAllowed and NotThere."""
@@ -39,7 +44,7 @@ async def show(view: View) -> str:
         view, "Pulses", search("/pulses", word),
         await table(("pulse", "rate", "now", "pause", "granted", "errors", "open tickets"), _rows(view, listing.names),
                     counted(listing.count, "pulse"),
-                    empty="There is no such pulse. PULSE CREATE makes one: a rate that many programs keep together."),
+                    empty="There is no such pulse." if word else EMPTY),
         more("/pulses", {"search": word}, listing),
     )
 
@@ -64,7 +69,7 @@ async def _one(view: View, name: str) -> str:
         raise NotAllowed
     pulse = view.cluster.machine.pulses.get(name)
     if pulse is None:
-        raise NotThere(f"there is no pulse {name}")
+        raise NotThere(f"There is no pulse {name}.", ("/pulses", "Pulses"))
     series = view.samples.pulses.courses.get(name)
     drawn: Child = None if series is None else [
         spans(view, "/pulses", {"name": name}, series, QUEUE_SPANS), await charts(view, CHARTS, series, "pulse", name)]

@@ -54,7 +54,7 @@ async def show(view: View) -> str:
         raise NotAllowed
     figures = cluster.machine.stat(name, cluster.time_ms)
     if figures is None:
-        raise NotThere(f"there is no queue {name}")
+        raise NotThere(f"There is no queue {name}.", ("/queues", "Queues"))
     settings = cluster.machine.queue_settings(name) or QueueSettings()
     known: list[tuple[str, Child]] = [(key.lower().replace("_", " "), value) for key, value in figures]
     its = dict(figures)

@@ -48,7 +48,7 @@ def test_every_page_is_there_and_says_what_it_should() -> None:
         assert "<td>bad</td>" in await found.get("/queue?name=w")
         assert "0 sessions" in await found.get("/sessions")
         assert "No users are required" in await found.get("/users")
-        assert "There is no such pulse" in await found.get("/pulses")
+        assert "There is no pulse" in await found.get("/pulses")
         await found.get("/queue?name=nope", 404)
         await found.get("/job?id=77", 404)
         await found.get("/job?id=" + "9" * 40, 404)
@@ -753,7 +753,7 @@ def test_however_many_ask_few_pages_are_made_at_a_time(monkeypatch: pytest.Monke
             await asyncio.sleep(0)
         making -= 1
         if view.word("name") == "gone":
-            raise NotThere("it is not there")
+            raise NotThere("It is not there.", ("/queues", "Queues"))
         return "<p>made</p>"
 
     monkeypatch.setitem(SHOWN, "/queues", slow)

@@ -66,7 +66,11 @@ class NotAllowed(Exception):
 
 
 class NotThere(Exception):
-    """The subject of the page does not exist."""
+    """The subject of the page does not exist. `sentence` says so; `above`: address and name of the list of its kind."""
+
+    def __init__(self, sentence: str, above: tuple[str, str]) -> None:
+        super().__init__(sentence)
+        self.above = above
 
 
 class Redirect(Exception):

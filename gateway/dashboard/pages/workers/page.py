@@ -26,6 +26,13 @@ ROWS = 100
 JOBS = 5                    # of each worker that are named
 HEADS = "worker", "address", "children", "busy", "works on", "bounds", "should", "heard", ""
 
+EMPTY = (
+    "No worker is running that reports itself. A worker is a program that takes jobs and calls your functions with "
+    "them: ",
+    tag("code", "pqworker app:app"), " runs the tasks of the App in app.py. Other clients that take jobs are not "
+    "listed here.",
+)
+
 
 async def show(view: View) -> str:
     machine = view.cluster.machine
@@ -34,8 +41,7 @@ async def show(view: View) -> str:
         view, "Workers",
         await table(HEADS, _workers(view, workers),
                     counted(len(workers), "worker") + (f", the first {ROWS}" if len(workers) > ROWS else ""),
-                    empty="No worker is running that reports itself, as pqworker does. Other clients "
-                          "that take jobs are not listed here."),
+                    empty=EMPTY),
         tag("p", "A worker is heard every two seconds, and vanishes some 15 s after it has ended.")
         if workers else None,
         section("Periodic tasks", await periodic_tasks(view)),

@@ -78,6 +78,7 @@ STEPS = (
          packages=("celery", "redis", "rq", "dramatiq", "huey")),
     Step("celery", ("bench.celery", "--tasks", "800"), 8, "into", programs=("redis-server", RABBITMQ),
          packages=("celery", "redis")),
+    Step("beanstalkd", ("bench.beanstalkd", "--seconds", "1"), 4, "into", programs=("beanstalkd",)),
     Step("turns", ("bench.turns",), 2, "lines"),
     Step("choices", ("bench.core.choices",), 1),
     Step("compare", ("bench.compare",), 12, "into", programs=("nats-server",)),

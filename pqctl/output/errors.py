@@ -25,7 +25,6 @@ KINDS = {
 
 UNSAYING = "409 Not Possible"       # the beginning of answers that are words for programs
 EXPLAINED = {                   # explanations of error answers, see docs/PROTOCOL.md
-    "403 Forbidden": "the user has no right to do that: an administrator sees the rights of users in `pqctl user list`",
     "409 User In File": "this user is in the servers' users file: change it there",
     "409 Change In Progress": "another change is not over: look for a LEARNER in `pqctl cluster status`",
     "409 Job Exists": "an unfinished job of the queue has this key: `pqctl job show QUEUE/KEY`",
@@ -60,6 +59,10 @@ def _explained(error: Exception) -> str:
     return f"{EXPLAINED[words]} ({words})" if words.startswith(UNSAYING) else f"{words} ({EXPLAINED[words]})"
 
 
+def _missing(error: ForbiddenError) -> str:
+    return f"it needs the right {error.needs}" if error.needs else "the user has no right to do that"
+
+
 def as_failure(error: Exception) -> Failure | None:
     """Convert an error of the client library to a failure; None if it is some other error."""
     match error:
@@ -77,7 +80,8 @@ def as_failure(error: Exception) -> Failure | None:
             hint = "" if "refuses" in str(error) else " (give --user and --secret-file)"
             return Failure(NOT_ALLOWED, f"{error}{hint}")
         case ForbiddenError():
-            return Failure(NOT_ALLOWED, f"refused: {_explained(error)}")
+            return Failure(NOT_ALLOWED, f"refused: {error.args[0]} ({_missing(error)}: an administrator sees the "
+                           "rights of users in `pqctl user list`)")
         case Elsewhere():
             owner = "no cluster accepts the name now" if error.cluster is None else f"{error.cluster} owns the name"
             return Failure(REFUSED, f"refused: {error} ({owner}: `pqctl map show` has its servers, for --servers)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 import time
 from collections.abc import Iterator
@@ -277,12 +278,14 @@ def test_a_user_who_was_deleted_is_told_so_and_can_come_back(guarded: MemoryClus
 
 def test_a_missing_right_is_told_and_nothing_is_repeated(guarded: MemoryCluster, ann: Client) -> None:
     guarded.change_users({"ann": SECRET}, "get")
-    with pytest.raises(ForbiddenError, match="403 Forbidden"):
+    with pytest.raises(ForbiddenError, match=r"^403 Forbidden: it needs the right put for queue q$"):
         ann.put("q", b"x")
-    with pytest.raises(ForbiddenError, match="403 Forbidden"):
+    with pytest.raises(ForbiddenError, match=r"^403 Forbidden: it needs the right put for queue q$"):
         ann.put_many("q", [b"x", b"y"])
-    with pytest.raises(ForbiddenError):
+    with pytest.raises(ForbiddenError, match="it needs the right admin for all queues") as refused:
         ann.users()
+    assert refused.value.needs == "admin for all queues"
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
     assert ann.get("q") is None
     assert [line for server in guarded.servers for line in server.received if line.startswith("PUT")] == [
         "PUT q 0 1"] * 3

@@ -125,6 +125,9 @@ def test_an_aborted_transaction_says_where_and_why() -> None:
     with pytest.raises(Aborted) as aborted:
         receive(PAIR, b"202 Queued\r\n400 Bad Arguments\r\n409 Aborted 2 400 Bad Arguments\r\n")
     assert isinstance(aborted.value.reason, sockpq.BadArguments)
+    with pytest.raises(Aborted) as aborted:
+        receive(PAIR, b"202 Queued\r\n202 Queued\r\n409 Aborted 2 403 Forbidden\r\n")
+    assert str(aborted.value.reason) == "403 Forbidden: it needs the right put for queue q"
     with pytest.raises(NotServing):
         receive(PAIR, b"202 Queued\r\n202 Queued\r\n500 Offline Mode\r\n")
 

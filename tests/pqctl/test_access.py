@@ -175,7 +175,7 @@ def test_a_missing_right_is_told(secure: MemoryCluster, ann: list[str], capsys: 
     secure.change_users({"ann": SECRET}, "get")
     code, out, err = run(capsys, *ann, "job", "put", "q", "x")
     assert (code, out) == (77, "")
-    assert err.startswith("refused: 403 Forbidden (")
+    assert err.startswith("refused: 403 Forbidden (it needs the right put for queue q: an administrator sees")
 
 
 def test_a_certificate_that_is_not_good_is_told(ca: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -233,7 +233,21 @@ class AuthError(NotExecuted):
 
 
 class ForbiddenError(NotExecuted):
-    """The user has no right to do that (`403 Forbidden`)."""
+    """The user has no right to do that (`403 Forbidden`).
+
+    `needs`: the rights that the command takes, as "put for queue mail"; "" if that is not known. The server does not
+    say which of several are missing.
+    """
+
+    def __init__(self, message: str, needs: str = "") -> None:
+        super().__init__(message)
+        self.needs = needs
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: it needs the right {self.needs}" if self.needs else str(self.args[0])
+
+    def __reduce__(self) -> tuple[type[ForbiddenError], tuple[str, str]]:
+        return type(self), (self.args[0], self.needs)
 
 
 class Busy(NotExecuted):

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from sockpq._protocol.command import Command
 from sockpq._protocol.reader import LINE, Reader, as_text
-from sockpq.errors import ProtocolError, SockpqError
+from sockpq._protocol.rights import needed
+from sockpq.errors import Aborted, ForbiddenError, ProtocolError, SockpqError
 from sockpq.model import Waiting
 
 REPLY_LINE_BYTES_MAX = 65_536
@@ -110,6 +111,7 @@ class Protocol:
         except ProtocolError:
             raise
         except SockpqError as error:
+            _name_rights(error, self._unanswered[0])
             answers.append(Answer(None, error))
         self._unanswered.popleft()
         self._reader = None
@@ -143,3 +145,12 @@ class Protocol:
             raise ProtocolError("a line without CRLF")
         self._position = end + 1
         return bytes(self._received[start : end - 1])
+
+
+def _name_rights(error: SockpqError, command: Command[Any]) -> None:
+    """Let a refusal say which rights the command takes, or that command of a transaction for which it was aborted."""
+    if isinstance(error, Aborted):
+        members = command.members[error.position - 1:error.position] if error.position > 0 else ()
+        error, command = error.reason, members[0] if members else command
+    if isinstance(error, ForbiddenError):
+        error.needs = needed(command)

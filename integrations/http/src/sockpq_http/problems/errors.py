@@ -48,7 +48,7 @@ _CAMEL = re.compile(r"(?<!^)(?=[A-Z])")
 def problem_of(error: sockpq.SockpqError) -> Problem:
     """Return the problem for an error of the client library."""
     text = str(error)
-    line = _LINE.fullmatch(text)
+    line = _LINE.fullmatch(str(error.args[0]) if isinstance(error, sockpq.ForbiddenError) else text)
     code, reason = (int(line[1]), line[2]) if line else (None, None)
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
     if status is None:

@@ -36,8 +36,8 @@ PACKAGES = {
 SERVER = {name for name, (folder, _) in PACKAGES.items() if name == folder} - {"devcluster", "bench"}
 # Other packages import the face of a package, its __init__; these modules belong to a face as well.
 FACES = (
-    "cluster.api", "sockpq.aio", "sockpq.interpreter", "sockpq.names", "sockpq.worker", "devcluster.cluster",
-    "devcluster.node", "devcluster.authority",
+    "cluster.api", "sockpq.aio", "sockpq.interpreter", "sockpq.names", "sockpq.worker",
+    "sockpq.worker.program.log_handler", "devcluster.cluster", "devcluster.node", "devcluster.authority",
 )
 
 # Everything core needs. There is no clock, no randomness and no input or output in any of these.

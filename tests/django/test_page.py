@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -129,6 +130,8 @@ def test_a_stranger_has_a_receipt_for_each_committed_order_and_none_for_others(p
         printed = project.manage("\n".join([orders, until_successful, result]), "makemigrations orders", "migrate")
         assert printed.startswith("SUCCESSFUL 67 "), printed
         assert eventually(lambda: project.counts() == (67, 67, 67)), (project.counts(), project.log())
+    relayed = [json.loads(line) for line in project.log().splitlines() if "relaying with the ledger" in line]
+    assert [line["logger"] for line in relayed] == ["sockpq.outbox"]        # in the format of the worker's lines
     project.write("shop/test_settings.py", test_settings)
     project.write("orders/tests.py", f"{test}\n        on_commit(order)\n\n{ON_COMMIT}{indented(on_commit)}")
     project.run([sys.executable, "manage.py", "test", "--settings", "shop.test_settings"])

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from sockpq import Client
 from sockpq.testing import Server
+from sockpq.worker.program.log_handler import log_format_of
 from sockpq_django.api import TaskResultStatus
 from sockpq_django.backend import SockpqBackend
 from sockpq_django.management.commands.sockpq_worker import (
@@ -153,6 +154,19 @@ def test_both_programs_end_when_their_parent_is_killed() -> None:
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
         assert ended
+
+
+@pytest.mark.parametrize(("options", "form"), [
+    ([], "auto"), (["--log-format", "text"], "text"), (["--log-format=json"], "json"), (["--nonsense"], "auto"),
+])
+def test_the_relay_beside_a_worker_logs_in_its_format(options: list[str], form: str, backend: SockpqBackend) -> None:
+    assert log_format_of(worker_line(backend, None, None, options)[1:]) == form
+
+
+def test_the_format_in_the_file_of_the_worker_is_that_of_the_relay(backend: SockpqBackend, tmp_path: Path) -> None:
+    file = tmp_path / "worker.toml"
+    file.write_text('log-format = "text"\n')
+    assert log_format_of(worker_line(backend, None, None, ["--config", str(file)])[1:]) == "text"
 
 
 # Django's own configuration of logging with DEBUG, in a program whose root logger writes to standard error.

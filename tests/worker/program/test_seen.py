@@ -24,7 +24,8 @@ from sockpq.worker.pool.pool import Pool
 from sockpq.worker.pool.settings import PoolSettings
 from sockpq.worker.program import metrics, progress
 from sockpq.worker.program.heartbeat import Heartbeat
-from sockpq.worker.program.main import _wants_colours, keep
+from sockpq.worker.program.log_handler import _wants_colours
+from sockpq.worker.program.main import keep
 
 from tests.client.real_server import RealServer
 from tests.worker.pool.fake_children import FakeChildren

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from io import TextIOWrapper
@@ -13,11 +12,11 @@ from typing import Any
 from sockpq.errors import BadArguments, ForeignCluster, SockpqError
 from sockpq.worker.app import App
 from sockpq.worker.cron_jobs import CronJobs
-from sockpq.worker.failures import JsonLines, TextLines
 from sockpq.worker.pool.pool import Pool
 from sockpq.worker.pool.settings import PoolSettings
 from sockpq.worker.program.heartbeat import SESSION_S, Heartbeat
 from sockpq.worker.program.loading import load
+from sockpq.worker.program.log_handler import log_handler
 from sockpq.worker.program.metrics import MetricsServer
 from sockpq.worker.program.metrics import check as check_metrics
 from sockpq.worker.program.options import Options, parse, pool_settings
@@ -171,15 +170,8 @@ def _reload(pool: Pool, options: Options, given: list[str]) -> None:
     LOG.info("read %s again", options.config)
 
 
-def _wants_colours() -> bool:
-    """Return whether standard error is a terminal with colours, and NO_COLOR is unset (https://no-color.org)."""
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-
-
 def _log_to_stderr(form: str, verbose: bool) -> logging.StreamHandler[Any]:
-    handler: logging.StreamHandler[Any] = logging.StreamHandler()
-    as_text = sys.stderr.isatty() if form == "auto" else form == "text"
-    handler.setFormatter(TextLines(_wants_colours()) if as_text else JsonLines())
+    handler = log_handler(form)
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from sockpq.worker.program.log_handler import log_handler
 
 from sockpq_django.backends import own_backend
 from sockpq_django.operations.logs import log_once
@@ -25,6 +26,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
         parser.add_argument("--backend", metavar="ALIAS", help='the backend in TASKS; by default "default"')
+        parser.add_argument("--log-format", choices=("auto", "json", "text"), default="text",
+                            help="json, text (default), or auto: text on a terminal; auto is what pqworker does")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Relay until SIGTERM or SIGINT."""
@@ -39,6 +42,6 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
         # Of the root logger, to which the relay's lines go: a project that configures it in LOGGING has the last word.
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        logging.basicConfig(level=logging.INFO, handlers=[log_handler(options["log_format"])])
         log_once()
         relay.run()

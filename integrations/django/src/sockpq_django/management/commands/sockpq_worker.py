@@ -16,6 +16,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from sockpq.worker.program.log_handler import log_format_of
 
 from sockpq_django.backend import SockpqBackend
 from sockpq_django.backends import own_backend
@@ -55,7 +56,10 @@ class Command(BaseCommand):
             os.execve(line[0], line, environment)       # never returns
         if backend.settings.outbox is None:
             raise CommandError(f'TASKS["{backend.alias}"] has no OUTBOX, so there is nothing to relay')
-        relay = [sys.executable, "-m", "django", "sockpq_relay", "--backend", backend.alias]
+        relay = [
+            sys.executable, "-m", "django", "sockpq_relay", "--backend", backend.alias,
+            "--log-format", log_format_of(line[1:]),
+        ]
         sys.exit(run_both(line, relay, environment))
 
 

@@ -26,7 +26,7 @@ from sockpqd.pqctl.replicas import part_of
 
 NO_LEADER = "no server leads: `pqctl cluster status` shows which nodes run"
 PAUSE_S = 0.05      # between two attempts to find a leader
-ASK_S = 0.6         # timeout for asking a server for the leader; slower ones are tried last
+ASK_S = 0.6         # timeout for asking a server for the leader, if any answers in it; slower ones are tried last
 
 
 class Servers:
@@ -115,7 +115,7 @@ def find(call: Call, *, several: bool = False) -> Servers:
 
     Raises Failure if they belong to several clusters, as it is unknown which one is meant; with `several` any will do.
     """
-    views, count = ask(call.servers, min(ASK_S, call.timeout), call.access)
+    views, count = _asked(call)
     own = of_one_cluster(views, count)
     if not own:
         refused = any(isinstance(view.error, AuthError) for view in views)
@@ -124,6 +124,22 @@ def find(call: Call, *, several: bool = False) -> Servers:
     if foreign and id_of(own) is not None and not several:
         raise Failure(USAGE_ERROR, f"{in_words(foreign, own)}; correct the list of servers")
     return Servers(own)
+
+
+def _asked(call: Call) -> tuple[list[ServerView], int]:
+    """Return the views of the servers, and how many were given; see `ask`.
+
+    When none answers in ASK_S, as on machines with too much to do, they have what is left of the call's timeout.
+    """
+    until = monotonic() + call.timeout
+    patience = min(ASK_S, call.timeout)
+    begun = monotonic()
+    views, count = ask(call.servers, patience, call.access)
+    slow = monotonic() - begun >= patience          # otherwise all refuse, and would again
+    left = until - monotonic()
+    if slow and left > 0 and all(isinstance(view.error, Unavailable) for view in views):
+        return ask(call.servers, left, call.access)
+    return views, count
 
 
 def _offline(views: list[ServerView], leader: str) -> str:

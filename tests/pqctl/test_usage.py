@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sockpqd.pqctl import settings
+from sockpqd.pqctl import connect, settings
 from sockpqd.pqctl.program import pqctl
 from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import PROGRAM, run
@@ -326,6 +326,14 @@ def test_the_servers_can_come_from_a_file(cluster: MemoryCluster, capsys: pytest
     settings.user_file().parent.mkdir(parents=True)
     settings.user_file().write_text(f'servers = ["{cluster.addresses[1]}"]')
     assert run(capsys, "cluster", "leader")[:2] == (0, f"n1  {cluster.addresses[0]}\n")
+
+
+def test_servers_that_are_all_slow_have_the_whole_timeout(
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "ASK_S", 1e-6)
+    arguments = ("--servers", cluster.addresses[1], "cluster", "leader", "--timeout", "60")
+    assert run(capsys, *arguments)[:2] == (0, f"n1  {cluster.addresses[0]}\n")
 
 
 def test_a_defect_is_not_taken_for_a_refusal(

@@ -61,6 +61,14 @@ class TimePromises:
         if seed in self._stamped and self._stamped[seed][0] > self._started.get(name, ANYTHING_MS):
             self._informed.add(name)
 
+    def take_over(self, other: TimePromises) -> None:
+        """Note that the time of another cluster is taken over, whose leases get a grace: a copy was promoted.
+
+        That one's time may be ahead of the true time because of its own clocks.
+        """
+        self._ahead_ms = max(self._ahead_ms, other._ahead_ms)
+        self._slowest_ms = None
+
     def _now_ms(self) -> float:
         return UNIX_MS + self._events.now * 1000
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from sockpqd.cluster.api import Checkpoint, FeedRefusal, Frame
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.feed.log_feed import LogFeed
+from sockpqd.cluster.journal.journal import Journal
 from sockpqd.core import MirrorChunk, Mirrored, PageLost, Reply
 from tests.sim.world.node import SimNode
 from tests.sim.world.trace import Violation
@@ -19,6 +21,7 @@ LOST = 0.05                     # of the requests: their connection breaks
 LOOK_S = 0.02
 RETRY_S = 0.5                   # a puller without an answer asks again
 CUT_EVERY_S, CUT_S = 5.0, (0.2, 4.0)
+AWAY, AWAY_FROM_S, AWAY_S = 0.4, (1.0, 5.0), (4.0, 8.0)     # in so many runs the line is cut once for so long
 CHUNK_BYTES = 700
 
 
@@ -31,6 +34,7 @@ class Line:
         self._delay_s = self._rng.uniform(*DELAY_S)
         self._most = self._rng.choice([1, 5, 50, 1000])         # frames in one answer
         self._cut_until = 0.0
+        self._away = random.Random(f"away {regions.seed}")
         self._healed = False
         self._number = 0                # of the present request
         self._asked_at: float | None = None
@@ -39,6 +43,8 @@ class Line:
         """Begin to pull, and schedule the first cut."""
         self._regions.events.after(LOOK_S, self._act)
         self._regions.events.after(self._rng.expovariate(1 / CUT_EVERY_S), self._cut)
+        if self._away.random() < AWAY:
+            self._regions.events.after(self._away.uniform(*AWAY_FROM_S), self._go_away)
 
     def heal(self) -> None:
         """End all cuts: nothing is lost from now on."""
@@ -53,9 +59,17 @@ class Line:
 
     def _cut(self) -> None:
         if not self._healed:
-            self._cut_until = self._regions.events.now + self._rng.uniform(*CUT_S)
+            self._cut_for(self._rng.uniform(*CUT_S))
             self._regions.seen["cuts of the line"] += 1
             self._regions.events.after(self._rng.expovariate(1 / CUT_EVERY_S), self._cut)
+
+    def _go_away(self) -> None:
+        if not self._healed:
+            self._cut_for(self._away.uniform(*AWAY_S))
+            self._regions.seen["long absences of the copy"] += 1
+
+    def _cut_for(self, seconds: float) -> None:
+        self._cut_until = max(self._cut_until, self._regions.events.now + seconds)
 
     def _head(self) -> SimNode | None:
         for node in self._regions.replica.nodes.values():
@@ -91,9 +105,17 @@ class Line:
             if refusal is FeedRefusal.TOO_OLD:
                 self._send_state(number, head, driver, source.driver)
             else:               # where the source is behind the copy, there are none
+                if refusal is None:
+                    self._note_kept(source.driver.journal, position.index + 1)
                 frames = [] if refusal is not None else _frames(feed, position.index, self._most)
                 self._back(lambda: self._offer(number, head, driver, frames))
         self._back(arrives)
+
+    def _note_kept(self, journal: Journal, index: int) -> None:
+        """Count a request for an entry that a node has only for its copies."""
+        if index < journal.first_index:
+            self._regions.seen["requests for what is kept"] += 1
+            self._regions.seen["segments indexed for the copy"] += journal.unindexed(index) is not None
 
     def _back(self, arrives: object) -> None:
         """Deliver something to the other side, unless it is lost."""

@@ -47,6 +47,7 @@ SETTLED_S = 60.0                # after the last fault the copy has all
 LOOK_S = 0.05
 GRACE_MS = 3_600_000            # of a promotion: nothing ends by time while the copy is compared
 FENCED = 0.4                    # so often the origin is fenced before
+KEPT_BYTES = (0, 1, 8 << 10, 32 << 10, 1 << 20)     # of the journal for a copy; each entry takes at least 512
 CALM_S = 3.0                    # a fenced origin serves nobody for so long, when all of it was started again
 # Of both clusters, besides what their seeds decide. Members of the replica never change.
 COMMON: dict[str, Any] = {"spares": 0, "upgraded": False, "script": None, "wrong_clocks": 1}
@@ -100,15 +101,28 @@ class ReplicaWorld(RegionWorld):
     replica = True
 
     def _new_checks(self, founders: tuple[str, ...]) -> Checks:
-        return ReplicaChecks(self.trace, founders)
+        return ReplicaChecks(self, founders)
 
 
 class ReplicaChecks(Checks):
     """The checks of a replica, whose events are the origin's."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, world: ReplicaWorld, founders: tuple[str, ...]) -> None:
+        super().__init__(world.trace, founders)
+        self._world = world
         self.model = ReplicaModel()
+
+    def applied(
+        self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation], replies: list[Reply],
+    ) -> bool:
+        """See Checks: after a promotion the replica has the jobs and the time of its origin."""
+        first = super().applied(name, index, now_ms, seed, operations, replies)
+        for operation, reply in zip(operations, replies, strict=True):
+            if isinstance(operation, Promote) and isinstance(reply, Mirrored):
+                self._world.regions.note_promotion(self._world.nodes[name], reply.index)
+                if first:
+                    self._world.timekeeping.take_over(self._world.regions.origin.timekeeping)
+        return first
 
     def told(self, name: str, index: int, recorded: frozenset[str], events: list[Event], event_seq: int) -> None:
         """Do nothing: the mirror's events are compared with the state."""
@@ -143,6 +157,8 @@ class ReplicaModel(Reference):
                     self.arriving = (index, total_bytes, received)
                     if received == total_bytes:
                         self.mirrored, self.part, self.arriving = index, (0, 0), (0, 0, 0)
+            case Promote() if self.promoted:        # asked again, because the answer was lost
+                return ReplicaRefused("no mirror")
             case Promote():
                 self.promoted = True
             case _:
@@ -173,11 +189,13 @@ class Regions:
         self.hashes: dict[int, bytes] = {}          # of the origin, by index
         self.compared: set[int] = set()
         draw = random.Random(f"weights {seed}")
-        self.origin = RegionWorld(self, 2 * seed, **{**OF_ORIGIN, "weights": _weights(draw), **fixed})
-        self.replica = ReplicaWorld(self, 2 * seed + 1, **{**OF_REPLICA, "weights": _weights(draw)})
+        kept = {"feed_keep_bytes": random.Random(f"kept {seed}").choice(KEPT_BYTES)}     # by both, as after a promotion
+        self.origin = RegionWorld(self, 2 * seed, **{**OF_ORIGIN, "weights": _weights(draw), **kept, **fixed})
+        self.replica = ReplicaWorld(self, 2 * seed + 1, **{**OF_REPLICA, "weights": _weights(draw), **kept})
         self.line = Line(self)
         self.fenced: Outcome | None = None
         self.promoted: Outcome | None = None
+        self.taken_over: list[tuple[str, int, Counter[tuple[str, bytes]]]] = []     # by whom, at which index, and jobs
 
     def run(self) -> None:
         """Run it to its end; raises Violation."""
@@ -291,23 +309,29 @@ class Regions:
         self.promoted = self._ask(self.replica, Promote(GRACE_MS))
         self.seen["promotions"] += 1
 
+    def note_promotion(self, node: SimNode, index: int) -> None:
+        """Note the jobs of a node that has just executed the promotion: later, some of them end by time.
+
+        Raises PageLost.
+        """
+        self.taken_over.append((node.name, index, jobs_of(node.machine)))
+
     def _judge_promotion(self) -> None:
-        """Compare the promoted copy with a machine that has executed the origin's log up to that entry."""
-        promoted = next(
-            reply for past in self.replica.checks.history.values()
-            for operation, reply in zip(past.operations, past.replies, strict=True) if isinstance(operation, Promote)
-        )
-        if not isinstance(promoted, Mirrored):
-            raise Violation(f"the promotion was answered {promoted}")
+        """Compare the promoted copies with a machine that has executed the origin's log up to that entry."""
+        if not self.taken_over:
+            raise Violation("no node has executed the promotion")
+        promoted = self.taken_over[0][1]
         prefix = Machine()
         for index, past in sorted(self.origin.checks.history.items()):
-            if index <= promoted.index:
+            if index <= promoted:
                 prefix.apply(index, past.now_ms, past.seed, past.operations)
-        node = self.replica.serving()
-        assert node is not None
-        if jobs_of(node.machine) != jobs_of(prefix):
-            raise Violation(f"the promoted copy has other jobs than the origin had after entry {promoted.index}")
-        if self.fenced is not None and promoted.index < self._fenced_at():
+        jobs = jobs_of(prefix)
+        for name, index, found in self.taken_over:
+            if index != promoted:
+                raise Violation(f"{name} was promoted at entry {index} of the origin, another node at {promoted}")
+            if found != jobs:
+                raise Violation(f"the promoted {name} has other jobs than the origin had after entry {promoted}")
+        if self.fenced is not None and promoted < self._fenced_at():
             raise Violation("the copy of a fenced origin lacks some of its log")
 
     def _fenced_at(self) -> int:

@@ -205,6 +205,7 @@ class SimNode:
             name=self.name, data_dir=Path("/"), peer_listen="", members=self.configured, version="sim",
             heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
             rejoin=True, rejoins_per_hour=0, prefer=self.prefer, replica=self.world.replica,
+            feed_keep_bytes=plan.feed_keep_bytes,
         )
         self._rejoin = Rejoin(self.disk, settings, lambda: int(self._events.now))
         journal, store = self._rejoin.open(self._open_storage)

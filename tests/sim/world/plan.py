@@ -89,6 +89,7 @@ class Plan:
     fragments: bool = False     # most of what clients ask for goes into the log in fragments
     subscribed: bool = False    # there are subscribers to events: nodes learn of commits at once
     wrong_clocks: int = 1       # the wall clocks of so many nodes are set by somebody, at most all
+    feed_keep_bytes: int = 0    # of the journal, for copies in other regions
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
 

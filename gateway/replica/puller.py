@@ -207,8 +207,12 @@ class Puller:
         for server in servers:
             try:
                 origin = await self._connect(server)
-                if server == self._partial_server or not await origin.leads():
-                    return origin
+                try:
+                    if server == self._partial_server or not await origin.leads():
+                        return origin
+                except BaseException:
+                    await origin.close()
+                    raise
                 await origin.close()
                 leader = server
             except OriginError as error:

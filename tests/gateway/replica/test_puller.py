@@ -570,3 +570,29 @@ def test_the_feed_is_read_over_tls_from_servers_of_the_right_authority(tmp_path:
         world.puller.start()
         await world.caught_up()
     with_world(test, tmp_path)
+
+
+@pytest.mark.parametrize("answer", [b"", b"500 Broken\r\n"], ids=["none, as it ends", "a bad one"])
+def test_a_connection_ends_when_its_server_cannot_be_asked_who_leads(tmp_path: Path, answer: bytes) -> None:
+    """What is not closed stays: the loop watches its socket as long as the process runs."""
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while line := await reader.readline():
+                writer.write({b"CLUSTER ID\r\n": b"200 OK -\r\n", b"INTERCONNECT\r\n": answer}.get(line, answer))
+                if line == b"INTERCONNECT\r\n":
+                    asked.set()
+        ended.set()
+        writer.close()
+
+    async def test(world: World) -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            settings = OriginSettings((server.sockets[0].getsockname(),), None, None, None)
+            world.puller = Puller(world.mirror, settings, tmp_path / "replica", time.monotonic)
+            world.puller.start()
+            await asyncio.wait_for(asked.wait(), 60)
+            if not answer:
+                await world.puller.stop()
+            await asyncio.wait_for(ended.wait(), 60)
+    with_world(test, tmp_path)

@@ -12,12 +12,12 @@ from sockpq._engine.attempt import Attempt, unknown_words, value_of
 from sockpq._engine.connection import Connection
 from sockpq._engine.leader_connections import LeaderConnections
 from sockpq._engine.pool import Slot
-from sockpq._engine.retry import GivenUp, Lost, Retry, as_unknown, is_final_wait, least_s
+from sockpq._engine.retry import ForeignLeader, GivenUp, Lost, Retry, as_unknown, is_final_wait, least_s
 from sockpq._protocol.arguments import span, switch
 from sockpq._protocol.command import Command, Repeat
 from sockpq._protocol.protocol import Answer
 from sockpq._protocol.session import NumberUsed, Request, SessionLost
-from sockpq.errors import OutcomeUnknown, SockpqError
+from sockpq.errors import NotServing, OutcomeUnknown, SockpqError
 
 T = TypeVar("T")
 PutBack = Callable[[T], Sequence[Command[Any]]]     # gives back what a GET has got
@@ -26,6 +26,7 @@ LOG = logging.getLogger("sockpq")
 LATE_S = 1.0            # how late a server may end a wait whose limit it knows, or give again what it has given
 INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
 LAST_ATTEMPTS = 3       # that it makes when the client was closed
+REFUSED_S = 1.0         # a call that no server executes for this long asks for a reason that will not pass
 SILENT_S = 3.0          # a call that finds no server for this long says so; failovers are over by then
 
 
@@ -325,6 +326,9 @@ class CallRunner:
                 "no server has executed a command for %.0f s, it is tried for another %.0f s: %s",
                 self.network.now() - retry.failing_since, retry.deadline - self.network.now(), failure,
             )
+        refused = isinstance(failure, NotServing) and not isinstance(failure, ForeignLeader)
+        if refused and retry.region_part is None and self.network.now() - retry.failing_since >= REFUSED_S:
+            retry.region_part = await self._connections.discovery.region_part()
         await self.network.sleep(pause)
 
     def retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:

@@ -23,10 +23,11 @@ from sockpq._engine.probe import (
     members,
     members_of,
 )
+from sockpq._engine.region import region_part
 from sockpq._engine.retry import Lost
 from sockpq._engine.stats import Counters
 from sockpq._protocol.addresses import Address
-from sockpq._protocol.commands.cluster import CLUSTER_LEADER, INTERCONNECT, PING
+from sockpq._protocol.commands.cluster import CLUSTER_LEADER, INTERCONNECT, PING, cluster_replica
 from sockpq.model import NodeStatus
 
 LOG = logging.getLogger("sockpq")
@@ -34,6 +35,7 @@ LOG = logging.getLogger("sockpq")
 DOUBT_S = 0.3           # how long the others have to say whether one of them has taken over
 DOUBT_AGAIN_S = 0.15    # how long an answer to that question is valid for all calls
 LIFE_AGAIN_S = 1.0      # how long a sign of life is valid for all calls that are blocked on the server
+PART_AGAIN_S = 5.0      # how long the answers about the part of the cluster for another region are valid for all calls
 STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for, doubled with each failed attempt
 
 
@@ -59,6 +61,7 @@ class Discovery:
         self._leader: Address | None = None         # read and written in one piece, without a lock
         self._taken: dict[Address, tuple[float, bool]] = {}     # when last asked, and whether another claimed to serve
         self._vanished: dict[Address, tuple[float, bool]] = {}  # how long the verdict is valid, and the verdict
+        self._part = -math.inf, ""      # until when it is valid, and the part of the cluster for another region
         self._has_refused = False       # any server, ever
         self._was_asked = False         # a single server, who else is there
         self.counters = counters
@@ -171,6 +174,18 @@ class Discovery:
                 valid_s = DOUBT_AGAIN_S if vanished else LIFE_AGAIN_S
                 self._vanished[address] = self._network.now() + valid_s, vanished
             return vanished
+        finally:
+            self._checking.release()
+
+    async def region_part(self) -> str:
+        """Return who takes writes instead of the known servers, if these are a copy in another region; "" if not."""
+        await self._checking.acquire(math.inf)
+        try:
+            if self._network.now() >= self._part[0]:
+                responses = await ask_all(self._network, self.addresses, [cluster_replica()], DOUBT_S, STRAGGLER_S,
+                                          of_cluster=self._identity.check)
+                self._part = self._network.now() + PART_AGAIN_S, region_part(responses.values())
+            return self._part[1]
         finally:
             self._checking.release()
 

@@ -104,6 +104,7 @@ class Retry:
         self.last: Exception | None = None      # why the last one failed
         self._unknown: Exception | None = None  # why nobody will ever know what became of an earlier attempt
         self._open: Exception | None = None     # why the session must be asked what became of an earlier attempt
+        self.region_part: str | None = None     # why no server serves, once that was asked: Discovery.region_part
         self._leaderless = False        # was the last failure a NoLeader?
         self._foreign: Exception | None = None  # the last failure that was another cluster's answer
         self._repeat = repeat
@@ -209,6 +210,8 @@ class Retry:
         text = f"no server executed the command before the deadline; last: {failure}"
         if isinstance(failure, Lost) and failure.orderly:       # as servers that expect TLS do, and ports for nodes
             text += " (does it expect TLS, or is it not a client port?)"
+        elif self.region_part and isinstance(failure, NotServing):
+            text = f"no server executed the command before the deadline: {self.region_part} (last: {failure})"
         error = ForeignCluster(text) if self._foreign else Unavailable(text)
         error.__cause__ = failure
         return error

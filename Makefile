@@ -32,6 +32,12 @@ TOOLS  := .tools
 # Distributions beside the server, each with its tests' needs as the extra `test`.
 INTEGRATIONS := $(notdir $(wildcard integrations/*))
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
+# What `make dist`, `make deb` and `make image` make, under the names that it has, and what it is made from.
+WHEEL   := $(or $(wildcard dist/sockpqd-*.whl),dist/sockpqd.whl)
+DEB     := $(or $(wildcard dist/sockpqd_*.deb),dist/sockpqd.deb)
+IMAGE   := $(or $(wildcard dist/sockpqd_*.oci.tar),dist/sockpqd.oci.tar)
+SOURCES := $(or $(wildcard $(shell git ls-files 2>/dev/null)),always)
+COMMITS := $(wildcard $(shell git rev-parse --git-path logs/HEAD 2>/dev/null))
 TOXIPROXY_VERSION := v2.12.0
 HELM_VERSION := v3.16.4
 KOMBU_VERSION     := 5.7.0
@@ -218,12 +224,17 @@ play-celery: dev                     ## the same with a worker and a producer of
 play-sqs: dev                        ## the same with sockpq-sqs, and a producer and a consumer with boto3
 	@$(BIN)/python -m bench.play --sqs
 
-dist: dev manual                     ## wheels and sources of sockpqd, sockpq and the integrations, with SHA256SUMS, in dist/; KEY= signs
+.PHONY: always                       # where git does not know what the sources are
+dist: $(WHEEL)                        ## wheels and sources of sockpqd, sockpq and the integrations, with SHA256SUMS, in dist/; KEY= signs
+	$(BIN)/python deploy/release/checksums.py dist $(KEY)
+
+# What is there is made again only when a source is newer; the wheel of sockpqd is the last of its kind to be made.
+$(WHEEL): $(SOURCES) | dev
+	$(MAKE) --no-print-directory manual
 	rm -f dist/*.whl dist/*.tar.gz dist/SHA256SUMS*
 	$(BIN)/python -m build --outdir dist client
 	for name in $(INTEGRATIONS); do $(BIN)/python -m build --outdir dist integrations/$$name || exit 1; done
 	$(BIN)/python -m build --outdir dist .
-	$(BIN)/python deploy/release/checksums.py dist $(KEY)
 
 proof: dist                           ## the installed wheels in network namespaces, all faults mixed, clients of all kinds: MINUTES=60 SEED=7; needs root (docs/PROOF.md)
 	$(BIN)/python -m tests.proof.install dist .proof
@@ -238,17 +249,21 @@ lock: dev                             ## the newest versions of what a release i
 	$(PIP_INSTALL) -e ./client -e '.[release]'
 	$(BIN)/python deploy/release/lock.py
 
+deb: $(DEB)                           ## a Debian package of the server, for the Debian that builds it, in dist/; needs dpkg-deb
+	$(BIN)/python deploy/release/checksums.py dist $(KEY)
+
 # Times of files in packages are that of the newest commit, so that the same sources give the same bytes.
-deb: dist                             ## a Debian package of the server, for the Debian that builds it, in dist/; needs dpkg-deb
+$(DEB): $(WHEEL) $(COMMITS)
 	$(PIP_INSTALL) -e ./client -e '.[release]'
 	rm -f dist/*.deb dist/*.cdx.json
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python deploy/debian/build.py dist
+
+image: $(IMAGE)                         ## an OCI image of the package, without any registry, in dist/; root, debootstrap, umoci
 	$(BIN)/python deploy/release/checksums.py dist $(KEY)
 
-image: deb                            ## an OCI image of the package, without any registry, in dist/; root, debootstrap, umoci
+$(IMAGE): $(DEB)
 	rm -f dist/*.oci.tar
 	$(BIN)/python deploy/container/build_image.py dist
-	$(BIN)/python deploy/release/checksums.py dist $(KEY)
 
 manual: $(VENV)/.installed           ## man pages, completions and docs/reference, from the programs
 	$(BIN)/python deploy/manual/make.py

@@ -563,6 +563,30 @@ def _puts_of_groups(world: World) -> list[Operation]:
     ), False), world.machine.known_work)]
 
 
+def _of_groups(operation: Callable[[str], Operation]) -> Case:
+    """Yield operations on groups that have jobs, READY ones and some for later, in a thousand queues."""
+    def case(world: World) -> list[Operation]:
+        names = [f"g{number}" for number in range(COPIES)]
+        world.apply_many([
+            PutWith(Put(f"q{at}", 0, b"x"), Due(10**6) if at % 2 else None, group=name)
+            for at, name in enumerate(names * 10)
+        ])
+        world.use_groups()
+        return [operation(name) for name in names]
+    return case
+
+
+def _of_paused_groups(operation: Callable[[str], Operation]) -> Case:
+    """Yield operations on such groups that have settings and are paused."""
+    def case(world: World) -> list[Operation]:
+        operations = _of_groups(operation)(world)
+        for number in range(COPIES):
+            world.apply(ConfigureGroup(f"g{number}", 10**6, 10**4, 10**6, 10**3))
+            world.apply(ConfigureGroup(f"g{number}", paused=True, pause_ms=10**6))
+        return operations
+    return case
+
+
 def _first_use_of_groups(world: World) -> list[Operation]:
     """Yield the first use of groups and the Ticks after it. No earlier case may have used groups."""
     return [Configure(fair=FairChange(cap_ms=30_000)), *[Tick()] * COPIES]
@@ -633,7 +657,7 @@ def _everything_due(world: World) -> list[Operation]:
 
 def _grace(operation: Operation) -> Case:
     def case(world: World) -> list[Operation]:
-        world.taken(3 * MANY, lease_ms=5000)
+        world.taken(6 * MANY, lease_ms=5000)
         world.apply(SwitchService(False))
         return [operation]
     return case
@@ -783,14 +807,10 @@ CASES: dict[str, Case] = {
     "LATER RAN": _each(lambda number: End(number, How.LATER, Due(10**6), 3, ran_ms=10**6)),
     "TOUCH RAN": _each(lambda number: Touch(number, 10**6, ran_ms=10**6)),
     "SCHED CONFIG": lambda world: [Configure(fair=FairChange((*range(16),), 10**6, 100, 10**6))] * COPIES,
-    "GROUP CONFIG": lambda world: [
-        ConfigureGroup(f"g{number}", 10**6, 10**4, 10**6, 10**3) for number in range(COPIES)
-    ],
-    "GROUP PAUSE": lambda world: [
-        ConfigureGroup(f"g{number}", paused=True, pause_ms=10**6) for number in range(COPIES)
-    ],
-    "GROUP RESUME": lambda world: [ConfigureGroup(f"g{number}", paused=False) for number in range(COPIES)],
-    "GROUP DELETE": lambda world: [DeleteGroup(f"g{number}") for number in range(COPIES)],
+    "GROUP CONFIG": _of_groups(lambda name: ConfigureGroup(name, 10**6, 10**4, 10**6, 10**3)),
+    "GROUP PAUSE": _of_groups(lambda name: ConfigureGroup(name, paused=True, pause_ms=10**6)),
+    "GROUP RESUME": _of_paused_groups(lambda name: ConfigureGroup(name, paused=False)),
+    "GROUP DELETE": _of_paused_groups(DeleteGroup),
     "GET * BY FAIR": _gets_by_fair(lambda number: None, None),
     "GET * BY FAIR COUNT": _gets_by_fair(lambda number: None, MANY),
     "GET of many names BY FAIR": _gets_by_fair(_names, None),
@@ -814,7 +834,7 @@ CASES["of a replica"] = lambda world: [
     MirrorEntries(0, (MirrorFrame(1, bytes(256 << 10)),), 256, True),
     MirrorChunk(1, 0, b"", 1 << 40), MirrorChunk(1, 0, bytes(256 << 10)), Promote(0),
 ]
-# The last two, in this order: a map stays, and a fence ends the service.
+# The last two, in this order for those who execute all in one world: a map stays, and a fence ends the service.
 CASES["MAP"] = lambda world: [SetMap(1, world.large_map()), *[Put(f"q{number}", 0, b"x") for number in range(MANY)]]
 CASES["CLUSTER FENCED"] = lambda world: [Fence("0011223344556677")]
 

@@ -495,7 +495,8 @@ class Records:
         self._index.remove((record.number,))
         if not block.sizes:
             records.blocks.pop()
-            del self._blocks[block.serial], self._begun_blocks[block.serial]
+            del self._blocks[block.serial]
+            self._begun_blocks.pop(block.serial, None)      # it is among the full ones if another was begun after it
             if not records.blocks:
                 self._unlist(queue, records)
 

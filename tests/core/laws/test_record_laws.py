@@ -105,18 +105,14 @@ def operation(random: Random, ids: list[int], numbers: list[int], queues: tuple[
         )
     if kind < 0.6:
         return Get(random.choice([None, (queue,)]), random.choice([None, 40]), random.choice([Then.DONE, Then.LATER]))
-    id_ = random.choice([*ids, 0])
-    ones: list[Any] = [
-        Done(id_), Done(id_), End(id_, How.DONE, text=data), End(id_, How.DONE, text=data), End(id_, How.BURY),
-        End(id_, How.LATER, text=data),
-        Delete(number), Delete(number, ended=True), Kick("", 1, selector=number, ended=True),
-    ]
     if kind < 0.8:
-        return random.choice(ones)
+        return _end(random, ids, number)
     if kind < 0.85:
         return random.choice([Await(number), Await(Selector(queue=queue, key="k"))])
-    if kind < 0.93:
-        return Batch((*random.choices(ones, k=4), Done(random.choice([id_, 0]))), True)
+    if kind < 0.9:
+        return Batch((*(_end(random, ids, number) for _ in range(4)), Done(random.choice([*ids, 0]))), True)
+    if kind < 0.93:         # undone, with the records that it began
+        return Batch((*map(Done, ids[-8:]), Delete(number, ended=True), Done(0)), True)
     return random.choice([
         ConfigureQueue(queue, QueueChange(retain_ms=random.choice([0, 500, 3000, 3000]))),
         ConfigureQueue(queue, QueueChange(numbered=random.random() < 0.7)),
@@ -125,6 +121,16 @@ def operation(random: Random, ids: list[int], numbers: list[int], queues: tuple[
         ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 2]), overflow=Overflow.DROPOLDEST)),
         Configure(retained_bytes=random.choice([0, 90, 10_000, 10_000])), PurgeQueue(queue, Purged.ENDED),
         PurgeQueue(queue, Purged.ALL), DeleteQueue(queue, force=True) if kind > 0.995 else Tick(),
+    ])
+
+
+def _end(random: Random, ids: list[int], number: Number) -> Any:
+    """Return an operation that ends a job, or removes one, or the record of one."""
+    id_, data = random.choice([*ids, 0]), random.randbytes(random.randrange(20))
+    return random.choice([
+        Done(id_), Done(id_), End(id_, How.DONE, text=data), End(id_, How.DONE, text=data), End(id_, How.BURY),
+        End(id_, How.LATER, text=data),
+        Delete(number), Delete(number, ended=True), Kick("", 1, selector=number, ended=True),
     ])
 
 

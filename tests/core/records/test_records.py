@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sockpqd.core import (
+    Aborted,
     Accepted,
     Await,
     Batch,
@@ -32,6 +33,7 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
+    Results,
     StoredNumber,
     Tick,
     cost,
@@ -519,3 +521,22 @@ def test_queues_whose_oldest_record_went_are_not_left_for_one_entry_to_find(monk
     ask(machine, Configure(retained_bytes=58))
     assert machine.retained("q0") == (0, 0)
     assert len(looks) < 5
+
+
+@pytest.mark.parametrize("before", [0, 1, 3, 4])
+def test_a_batch_that_is_refused_after_it_filled_a_block_changes_nothing(before: int) -> None:
+    machine = machine_with(QueueChange(retain_ms=10**6))
+    kept_before = finish(machine, before)
+    ids = []
+    for _ in range(10):
+        _, handed = ask(machine, PutWith(Put("q", 0, b"x"), number=True), Get(("q",)))
+        assert isinstance(handed, Handed)
+        ids.append(handed.id)
+    (refused,) = ask(machine, Batch((*map(Done, ids), Done(999)), atomic=True))
+    assert isinstance(refused, Aborted)
+    assert kept(machine, kept_before) == kept_before
+    assert machine.retained("q") == (before, 2 * before)
+    assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)
+    (ended,) = ask(machine, Batch(tuple(map(Done, ids)), atomic=True))
+    assert isinstance(ended, Results)
+    assert machine.retained("q") == (before + 10, 2 * before + 10)

@@ -238,6 +238,12 @@ def selected_ended(rights: Rights, command: Command, cluster: Cluster) -> bytes 
     return refusal
 
 
+def selected_record(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """As `selected`, but a job may also be named by its number after it ended (PEEK .. ERROR)."""
+    of_number = isinstance(command.arguments[0], Number)
+    return (selected_ended if of_number else selected)(rights, command, cluster)
+
+
 def awaited(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `queue` for the queue of the job of this number; for the queue of a key `put` is enough."""
     selector = command.operation.selector

@@ -100,7 +100,7 @@ ROWS = (
         numbered=True, in_transaction=QUEUED),
     Row(b"KICK",             ends.kick_number,            may.selected,     audited(write.proposed), LOGGED, PLAIN,
         numbered=True, in_transaction=QUEUED),
-    Row(b"PEEK",             selectors.peek_error,        may.selected,     read.peek_error,       READ,    RECORD),
+    Row(b"PEEK",             selectors.peek_error,        may.selected_record, read.peek_error,       READ,    RECORD),
     Row(b"PEEK",             selectors.peek,              may.selected,     read.peek,             READ,    LOOK),
     Row(b"PEEK",             selectors.peek_ended,        may.selected_ended, read.peek_ended,     READ,    RECORD),
     Row(b"PEEK",             selectors.peek_result,       may.selected_ended, read.peek_result,    READ,    RECORD),

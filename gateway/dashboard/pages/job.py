@@ -38,12 +38,10 @@ async def show(view: View) -> str:
     job = machine.peek(selector)
     if job is None and isinstance(selector, Number):
         job = machine.ended(selector.number)
-    if job is None:
+    if job is None or not view.visitor.manages(job.queue):      # a number of others is answered as one of nobody
         raise NotThere(
             "There is no such job there (any more): it may have ended, or been retried or moved. The search field "
             "above knows where it is.", ("/jobs", "Jobs"))
-    if not view.visitor.manages(job.queue):
-        raise NotAllowed
     cut = f", the first {size(SHOWN_BYTES)} at most" if job.body_bytes > SHOWN_BYTES else ""
     asked = view.word("form")
     shown = await whole(job.body(), asked)

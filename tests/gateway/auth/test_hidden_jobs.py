@@ -56,6 +56,50 @@ def test_a_job_of_others_is_answered_like_one_that_is_gone(*, serving: bool) -> 
     with_gateway(test, users=users(boss="admin", ann="queue:ann*,get:ann*"))
 
 
+ENDED = (
+    "PEEK NUMBER {n}", "PEEK NUMBER {n} ENDED", "PEEK NUMBER {n} ENDED HEAD LIFE", "PEEK NUMBER {n} RESULT",
+    "PEEK NUMBER {n} ERROR", "JOB STAT NUMBER {n}", "DELETE NUMBER {n} ENDED", "KICK JOB NUMBER {n} ENDED",
+    "AWAIT NUMBER {n} WITHIN 0",
+)
+
+
+def test_a_record_of_others_is_answered_like_one_that_is_gone() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        boss, ann = gateway.connect("boss", "boss"), gateway.connect("ann", "ann")
+        boss.send(b"QUEUE CREATE theirs RETAIN 900\r\n")
+        await gateway.settle()
+        boss.take()
+        gone, ended, ready = [
+            await numbered(gateway, boss, b"PUT %b 0 1 NUMBER\r\nx" % queue)
+            for queue in (b"other", b"theirs", b"theirs")
+        ]
+        for number in (ended, ready):
+            boss.send(b"GET NUMBER %d\r\n" % number)
+            await gateway.settle()
+            id_ = int(boss.take().split(b"\r\n")[-2].split()[3])
+            boss.send(b"LATER %d ERROR 6\r\nsecret" % id_)
+            await gateway.settle()
+            assert boss.take() == b"200 OK\r\n"
+        boss.send(b"DELETE NUMBER %d\r\nGET NUMBER %d\r\n" % (gone, ended))
+        await gateway.settle()
+        id_ = int(boss.take().split(b"\r\n")[-2].split()[3])
+        boss.send(b"DONE %d RESULT 6\r\nsecret" % id_)
+        await gateway.settle()
+        boss.take()
+        boss.send(b"PEEK NUMBER %d ERROR\r\nPEEK NUMBER %d ERROR\r\n" % (ended, ready))
+        await gateway.settle()
+        assert boss.take().count(b"secret") == 2
+        for command in ENDED:
+            answers = []
+            for number in (gone, ended, ready):
+                ann.send(command.format(n=number).encode() + b"\r\n")
+                await gateway.settle()
+                answers.append(ann.take())
+            assert answers[0] == answers[1] == answers[2] != b"", command
+        assert gateway.cluster.machine.retained("theirs")[0] == 1
+    with_gateway(test, users=users(boss="admin", ann="queue:ann*,get:ann*"))
+
+
 def test_a_job_that_is_no_longer_the_users_when_a_transaction_ends_is_hidden() -> None:
     async def test(gateway: MemoryGateway) -> None:
         boss, ann = gateway.connect("boss", "boss"), gateway.connect("ann", "ann")

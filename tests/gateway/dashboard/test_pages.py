@@ -287,6 +287,8 @@ def test_rights_decide_what_is_seen_and_done() -> None:
         found.secret = "secret"
         for queue in ("mail", "other"):
             assert (await found.act("job.put", queue=queue, priority="0", body="x", options="KEY k"))[0] == 303
+        numbered = await found.say(b"PUT other 0 1 NUMBER\r\nx")
+        other = await found.say(b"GET other\r\n")
         token = await found.token()
         found.user = "max"
         listed = await found.get("/queues")
@@ -295,6 +297,8 @@ def test_rights_decide_what_is_seen_and_done() -> None:
         await found.get("/queue?name=mail")
         await found.get("/queue?name=other", 403)
         await found.get("/job?queue=other&key=k", 403)
+        for word in (f"id={int(other.split()[3])}", "id=99", f"number={int(numbered.split()[3])}", "number=99"):
+            assert "There is no such job" in await found.get(f"/job?{word}", 404)
         for path in ("/sessions", "/users", "/slow"):
             await found.get(path, 403)
         assert "Switch" not in await found.get("/")

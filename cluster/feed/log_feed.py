@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 
 
 class _Stopped(Exception):
-    """The node stops."""
+    """The node stops while a feed reads from the disk."""
 
 
 class LogFeed:

@@ -740,7 +740,7 @@ class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
 
 
 class MapFrame(Struct, array_like=True, tag="map", forbid_unknown_fields=True):
-    """The map of clusters."""
+    """The map of clusters, with its version."""
 
     version: Counter
     text: bytes

@@ -65,7 +65,7 @@ class Watches(dict[int, Handles]):
             self.forget(handle)
 
     def clear(self) -> None:
-        """Stop watching all jobs."""
+        """Stop watching all jobs, as when another node leads."""
         super().clear()
         self._seqs.clear()
         self.asked.clear()

@@ -68,7 +68,7 @@ Awaited = tuple[Slot, float, Command | None]
 
 
 class ImmediateSlot(Struct, gc=False, eq=False):
-    """An answer known immediately."""
+    """The place of an answer that is known at once."""
 
     numbered: ClassVar[bool] = False
     outcome: Outcome | None

@@ -1,4 +1,4 @@
-"""The grammar of ITEM."""
+"""Parses the commands of ITEM: each function reads the words of one."""
 
 from __future__ import annotations
 

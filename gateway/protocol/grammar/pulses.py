@@ -1,4 +1,4 @@
-"""The grammar of PULSE."""
+"""Parses the commands of PULSE: each function reads the words of one."""
 
 from __future__ import annotations
 

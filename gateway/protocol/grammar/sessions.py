@@ -1,4 +1,4 @@
-"""The grammar of SESSION."""
+"""Parses the commands of SESSION: each function reads the words of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar of TOPIC."""
+"""Parses the commands of TOPIC: each function reads the words of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar of WORKER."""
+"""Parses the commands of WORKER: each function reads the words of one."""
 
 from __future__ import annotations
 

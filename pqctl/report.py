@@ -51,7 +51,7 @@ def headline(health: Health, part: RegionPart | None = None) -> str:
     members = health.voters
     if part is not None and part.fenced is not None:
         return (f"NOT SERVING: FENCED, switched off for good, as its copy takes its place, the cluster {part.fenced}; "
-                f"{health.up} of {members} nodes up")
+                f"{health.up} of {counted(members, 'node')} up")
     if part is not None:
         return (f"A COPY, answers reads only: of the cluster {part.origin or '-'}; {in_words(part.found)}; "
                 f"{health.up} of {counted(members, 'node')} up")
@@ -67,7 +67,7 @@ def headline(health: Health, part: RegionPart | None = None) -> str:
             why = "all switched offline"
         elif full := sum(node.role == FULL for node in health.nodes):
             why = f"{full} full: no further connections are taken"
-        return f"NOT SERVING: {health.up} of {members} nodes up, {why}"
+        return f"NOT SERVING: {health.up} of {counted(members, 'node')} up, {why}"
     state = "serving" if health.exit_code == HEALTHY else "DEGRADED, but serving"
     if members == 1:
         return f"{state}: {health.leader.name}, a single node"

@@ -53,8 +53,8 @@ ORDER = {
         "features", "hook",
     ),
     "sockpq_outbox": (
-        "_version", "errors", "words", "sql", "databases", "jobs", "rows", "schema", "outbox", "inbox", "relay",
-        "metrics", "doctor", "program", "__main__",
+        "_version", "errors", "words", "sql", "databases", "jobs", "rows", "tables", "schema", "outbox", "inbox",
+        "relay", "metrics", "doctor", "program", "__main__",
     ),
     "sockpq_dramatiq": (
         "_version", "errors", "step", "messages", "results", "cancellation", "consumer", "broker", "groups",

@@ -41,12 +41,22 @@ def guide(
         f"  {pqctl} queue list",
         f"  {pqctl} shell   # the protocol, typed by hand",
         *_on_the_map(pqctl, names),
-        f"  kill -9 {pids.get(leaders[0], '')}   # the leader: another takes over, and this one is started again",
+        f"  kill -9 {pids.get(leaders[0], '')}   # {_of_the_killed(len(nodes))}",
         "",
         "Ctrl-C ends all nodes and keeps their data.",
         "",
     ]
     return "\n".join(lines)
+
+
+def _of_the_killed(nodes: int) -> str:
+    """Return what follows when the leader of a cluster with this many nodes is killed."""
+    match nodes:
+        case 1:
+            return "the only node: it is started again, with all that it acknowledged"
+        case 2:
+            return "the leader: it is started again; one node of two cannot serve meanwhile"
+    return "the leader: another takes over, and this one is started again"
 
 
 def _on_the_map(pqctl: str, names: Sequence[str]) -> list[str]:

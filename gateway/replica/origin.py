@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import ssl
 from types import TracebackType
 
@@ -139,4 +140,7 @@ def _distrust(error: BaseException) -> str | None:
 
 
 def _reason(error: BaseException) -> str:
+    """Return what the operating system calls this error, without its number."""
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
     return str(error) or type(error).__name__

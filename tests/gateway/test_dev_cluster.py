@@ -227,6 +227,19 @@ def test_a_cluster_on_other_ports_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     assert "not this cluster" not in guide(tmp_path, [nodes], {"n1": 5}, ["n1"])
 
 
+@pytest.mark.parametrize(("count", "words"), [
+    (1, "the only node: it is started again"), (2, "one node of two cannot serve meanwhile"), (3, "another takes over"),
+])
+def test_what_follows_a_killed_leader_depends_on_how_many_nodes_are_left(
+    count: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(folder, "claim", lambda port: True)
+    monkeypatch.setattr(folder, "free", lambda port: True)
+    nodes = folder.prepare(tmp_path, count, {})
+    (line,) = [line for line in guide(tmp_path, [nodes], {"n1": 5}, ["n1"]).splitlines() if "kill -9 5 " in line]
+    assert words in line
+
+
 def test_several_clusters_have_one_map(tmp_path: Path) -> None:
     command = (str(SOCKPQD), "--dev", "--clusters", "2")
     for first_time in (True, False):

@@ -67,12 +67,23 @@ def test_it_says_that_the_cluster_does_not_answer_and_ends_at_once_at_a_second_s
         warning = sorted(told)[1]
         assert warning.startswith("WARNING the cluster does not answer: ")
         assert "nobody listens there" in warning
-        assert warning.endswith(": requests get 503 until it does\n")
+        assert warning.endswith("; requests get 503 until it does\n")
         program.send_signal(signal.SIGTERM)
         assert program.stderr.readline() == "INFO stopping: not ready from now on\n"
         program.send_signal(signal.SIGTERM)
         assert program.wait(PATIENCE_S) == 0
         assert program.stderr.read() == ""
+
+
+def test_it_warns_when_other_machines_reach_a_cluster_without_users(http_node: Server) -> None:
+    line = [PROGRAM, "serve", "--listen", f"0.0.0.0:{free_port()}", "--servers", http_node.address]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stderr
+            warning = next(line for line in program.stderr if line.startswith("WARNING"))
+        finally:
+            program.kill()
+    assert warning.startswith("WARNING the cluster has no users: anybody who reaches this program may do everything")
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(http_node: Server) -> None:

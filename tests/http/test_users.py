@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from base64 import b64encode
 from collections.abc import Iterator
+from time import sleep
 
 import httpx
 import pytest
@@ -15,6 +18,7 @@ from devcluster.cluster import LocalCluster
 from sockpqd.gateway.auth import scrypt
 from tests.http.door import Door
 from tests.http.test_jobs import put, take
+from tests.http.test_program import PROGRAM, free_port
 from tests.waiting import until
 
 SECRETS = {"shop": "of-the-shop-000000", "boss": "of-the-boss-000000"}
@@ -45,6 +49,22 @@ def guarded() -> Iterator[LocalCluster]:
 def entrance(guarded: LocalCluster) -> Iterator[Door]:
     with Door(guarded.server("n1")) as door:
         yield door
+
+
+def test_no_warning_that_there_are_no_users(guarded: LocalCluster) -> None:
+    line = [PROGRAM, "serve", "--listen", f"0.0.0.0:{free_port()}", "--servers", guarded.server("n1"), "--drain", "0"]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stderr
+            told = ""
+            while "listening on" not in told or "the cluster answers" not in told:
+                told += program.stderr.readline()
+            sleep(1)                            # a warning would follow the answer of a node on this machine
+            program.send_signal(signal.SIGTERM)
+            told += program.stderr.read()
+        finally:
+            program.kill()
+    assert "no users" not in told
 
 
 def as_user(door: Door, user: str, secret: str | None = None) -> httpx.Client:

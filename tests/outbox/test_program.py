@@ -97,7 +97,8 @@ def test_rows_of_the_past_are_forgotten(sqlite_file: Path) -> None:
     result = CliRunner().invoke(main, ["forget-before", url, "2126-01-01T00:00:00+00:00"], input="n\n")
     assert result.exit_code == 1
     assert pqoutbox("forget-before", url, "2126-01-01T00:00:00+00:00", "--yes").output == "2 rows removed\n"
-    assert "Invalid isoformat string" in pqoutbox("forget-before", url, "soon", "--yes", code=1).output
+    told = pqoutbox("forget-before", url, "soon", "--yes", code=2).output
+    assert "'soon' is neither 2026-11-30T12:00:00+00:00 nor Unix time" in told
 
 
 def test_mistakes_are_explained(own_server: Server, tmp_path: Path) -> None:
@@ -109,8 +110,37 @@ def test_mistakes_are_explained(own_server: Server, tmp_path: Path) -> None:
     assert f"Error: there is no file {file}: `pqoutbox create-tables` would make it" in relaying.output
     assert not file.exists()            # SQLite would have made one of a mistyped name
     file.touch()
-    assert "no such table" in pqoutbox("status", f"sqlite:///{file}", code=1).output
+    for command in ("status", "doctor", "retry-failed"):
+        told = pqoutbox(command, f"sqlite:///{file}", code=1).output
+        assert "no such table" in told
+        assert "`pqoutbox create-tables` makes it" in told
     assert "needs HOST:PORT" in pqoutbox("relay", "sqlite:///x.db", "--metrics", "90", code=2).output
+
+
+def test_a_name_without_a_url_is_explained_where_there_is_no_django(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "django", None)
+    monkeypatch.setitem(sys.modules, "django.db", None)
+    told = pqoutbox("status", "shop.db", code=1).output
+    assert "'shop.db' is no URL, such as postgresql://" in told
+    assert "Traceback" not in told
+
+
+def test_a_relay_without_tables_names_the_command_that_makes_them(own_server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    file.touch()
+    url = f"sqlite:///{file}"
+    with subprocess.Popen(
+        [sys.executable, "-m", "sockpq_outbox", "relay", url, "--servers", own_server.address, "--name", "new"],
+        stderr=subprocess.PIPE, text=True,
+    ) as program:
+        try:
+            assert program.stderr
+            log = iter(program.stderr)
+            assert next(line for line in log if "begins again" in line).endswith("`pqoutbox create-tables` makes it\n")
+            pqoutbox("create-tables", url)
+            assert any("relaying with the ledger" in line for line in log)
+        finally:
+            program.kill()
 
 
 def test_the_doctor(client: Client, own_server: Server, sqlite_file: Path, tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ def without_cluster(known: ClusterMap, name: str) -> ClusterMap:
                                    f"{moving.to}` waits for the end of that")
     owned = sorted(prefix for prefix, owner in known.rules.items() if owner == name)
     if owned:
-        raise Failure(REFUSED, f"{name} owns {', '.join(owned)}: `pqctl map move {owned[0]} CLUSTER` gives names to "
-                               "another")
+        raise Failure(REFUSED, f"{name} owns {', '.join(f'{prefix}*' for prefix in owned)} by the map: "
+                               f"`pqctl map move {owned[0]} CLUSTER` gives names to another")
     return known._replace(clusters={one: cluster for one, cluster in known.clusters.items() if one != name})
 
 

@@ -111,7 +111,7 @@ def checks(call: Call, origin: Call) -> Iterator[Check]:
                     "correct the addresses, or look at the network between the two")
         return
     yield (Check(WARN, "origin", "; ".join(silent), "the copy uses the servers that answer") if silent
-           else Check(OK, "origin", f"all {len(views)} servers answer"))
+           else Check(OK, "origin", f"all {len(views)} servers answer" if len(views) > 1 else "its server answers"))
     health = assess(views, given)
     yield feed(own, origin)
     mine, count = ask(call.servers, call.timeout, call.access)

@@ -18,7 +18,7 @@ from sockpqd.connections import SEND_BUFFER_BYTES
 from sockpqd.gateway.commands.region import feed as feed_command
 from sockpqd.gateway.replica import OriginSettings, Phase, Puller
 from sockpqd.gateway.replica import puller as puller_module
-from sockpqd.gateway.replica.origin import OriginConnection
+from sockpqd.gateway.replica.origin import OriginConnection, OriginError
 from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.fake_cluster import FakeFeed
 from tests.gateway.helpers.fake_mirror import FakeMirror
@@ -532,6 +532,16 @@ def test_a_refused_feed_is_explained(
         world.start()
         await world.origin.until(lambda: words in world.puller.figures.problem)
     with_world(test, tmp_path)
+
+
+def test_a_refused_connection_is_said_in_words() -> None:
+    async def test() -> None:
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))           # and does not listen
+            address = nobody.getsockname()
+            with pytest.raises(OriginError, match=r"^no connection \(connection refused\)$"):
+                await OriginConnection.connect(address, OriginSettings((address,), None, None, None))
+    asyncio.run(test())
 
 
 def test_a_server_whose_host_vanishes_is_noticed_by_the_kernel(tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from sockpq import Client, SockpqError
 
-from sockpq_outbox.databases.base import Database, run
+from sockpq_outbox.databases.base import Database
 from sockpq_outbox.relay.ledger import holder_of, queue_of
 from sockpq_outbox.rows import transaction
-from sockpq_outbox.sql import TABLES
 from sockpq_outbox.words import rows_counted, rows_wait
 
 LATE_S = 30.0               # a relay at work puts a row within a second or so
@@ -71,14 +70,3 @@ def _queues(client: Client, queues: list[tuple[str, int]]) -> list[Finding]:
         found.append(Finding(
             True, f"{rows_wait(number)} for {queue}" + (": it is paused (`pqctl queue resume`)" if paused else "")))
     return found
-
-
-def tables_are_missing(database: Database) -> str | None:
-    """Return why the tables cannot be read; None if they can."""
-    for table in TABLES:
-        try:
-            with transaction(database):
-                run(database.execute(f"SELECT 1 FROM {table} LIMIT 1", {}))
-        except Exception as error:
-            return f"the table {table} cannot be read ({error}): `pqoutbox create-tables` makes it"
-    return None

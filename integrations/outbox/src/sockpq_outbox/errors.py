@@ -19,5 +19,9 @@ class OtherDatabase(OutboxError):
     """The ledger in the cluster belongs to the outbox of another database."""
 
 
+class TablesMissing(OutboxError):
+    """The relay cannot read a table of the outbox. Internal: it is logged, and the relay tries again."""
+
+
 class Superseded(OutboxError):
     """Another relay has taken over. Internal: the relay waits for its next turn."""

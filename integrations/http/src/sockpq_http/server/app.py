@@ -89,7 +89,7 @@ def application(service: Service | None = None) -> FastAPI:
         assert service is not None
         async with service.client(service.settings.timeout_s) as client:
             app.state.readiness = Readiness(client, service.stopping)
-            looking = asyncio.create_task(_look(app.state.readiness))
+            looking = asyncio.create_task(_look(app.state.readiness, service.settings.reached_by_others))
             yield
             looking.cancel()
         await service.users.close()
@@ -112,13 +112,18 @@ def application(service: Service | None = None) -> FastAPI:
     return app
 
 
-async def _look(readiness: Readiness) -> None:
-    """Log whether the cluster answers: an operator who mistyped its address would wait without knowing why."""
+async def _look(readiness: Readiness, reached_by_others: bool) -> None:
+    """Log whether the cluster answers: an operator who mistyped its address would wait without knowing why.
+
+    `reached_by_others`: warn if the cluster has no users, as it would then obey everybody who reaches this program.
+    """
     why = await readiness.why_not()
     if why is None:
         log.info("the cluster answers")
+        if reached_by_others and await readiness.obeys_strangers():
+            log.warning("the cluster has no users: anybody who reaches this program may do everything")
     else:
-        log.warning("%s: requests get 503 until it does", why)
+        log.warning("%s; requests get 503 until it does", why)
 
 
 def _add(app: FastAPI, family: str, route: Route) -> None:

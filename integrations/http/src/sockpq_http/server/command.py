@@ -9,6 +9,7 @@ import sys
 import click
 import uvloop
 
+from sockpq_http.access.peer import is_local
 from sockpq_http.access.users import UserLimits
 from sockpq_http.limits import IDEMPOTENCY_S, IDEMPOTENCY_S_MAX
 from sockpq_http.server.app import Service, application
@@ -70,7 +71,8 @@ def serve(
     if most < connections_max:
         log.warning("%d connections at most, as this process may open %d files only", most, 2 * most)
     settings = Settings(
-        servers=servers, ca=ca, hosts=hosts, cors_origins=cors_origins, idempotency_s=idempotency, timeout_s=timeout,
+        servers=servers, ca=ca, reached_by_others=_reached_by_others(host.strip("[]")), hosts=hosts,
+        cors_origins=cors_origins, idempotency_s=idempotency, timeout_s=timeout,
         body_bytes_max=body_max * MIB, memory_bytes_max=memory_max * MIB, drain_s=drain,
         users=UserLimits(
             users_max, user_connections_max, user_connections_max, leaving_max=max(1, user_connections_max // 2)
@@ -86,6 +88,10 @@ def serve(
 def openapi() -> None:
     """Print the OpenAPI document."""
     click.echo(application().state.document, nl=False)
+
+
+def _reached_by_others(host: str) -> bool:
+    return not host or not (host == "localhost" or is_local(host))
 
 
 def allow_files() -> int:

@@ -59,6 +59,14 @@ class Readiness:
                 self._asked = time.monotonic()
         return self._why
 
+    async def obeys_strangers(self) -> bool:
+        """Return whether the cluster has no users, so that it does what anybody asks for."""
+        try:
+            await self._client.users(timeout=PATIENCE_S)
+        except sockpq.SockpqError:
+            return False
+        return True
+
     async def _ask(self) -> str | None:
         try:
             await self._client.cluster_id(timeout=PATIENCE_S)

@@ -33,6 +33,7 @@ class Settings:
 
     servers: str = "127.0.0.1:11361"
     ca: str | None = None
+    reached_by_others: bool = False     # it listens on an address that other machines may reach
     hosts: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     idempotency_s: float = IDEMPOTENCY_S

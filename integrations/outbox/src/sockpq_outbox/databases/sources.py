@@ -173,7 +173,12 @@ class AliasSource:
         self._alias = alias
 
     def open(self, lease: float) -> Opened:
-        from django.db import connections
+        try:
+            from django.db import connections
+        except ImportError:
+            raise UnknownDatabase(
+                f"{self._alias!r} is no URL, such as {URLS}; and Django, one of whose databases may have that name, is"
+                " not installed") from None
 
         return _Alias(self._alias, connections[self._alias])
 

@@ -18,11 +18,12 @@ from sockpq import Client, SockpqError
 from sockpq_outbox._version import __version__
 from sockpq_outbox.databases.base import Database, run
 from sockpq_outbox.databases.sources import SqliteSource, source_of
-from sockpq_outbox.doctor import examine, tables_are_missing
+from sockpq_outbox.doctor import examine
 from sockpq_outbox.errors import OutboxError
 from sockpq_outbox.relay.relay import Relay
 from sockpq_outbox.rows import transaction
 from sockpq_outbox.sql import create_tables
+from sockpq_outbox.tables import tables_are_missing
 from sockpq_outbox.words import rows_counted, rows_wait
 
 LOCK_S = 15.0               # how long a command waits for what others have locked
@@ -186,9 +187,6 @@ def doctor(
     with _errors(), _opened(database) as opened, Client(
         servers, tls=ca, user=user, secret_file=secret_file, timeout=ASK_S,
     ) as client:
-        missing = tables_are_missing(opened)
-        if missing:
-            raise click.ClickException(missing)
         found = examine(opened, client, name)
     for finding in found:
         click.echo(f"{'!!' if finding.bad else 'ok'} {finding.text}")
@@ -197,12 +195,14 @@ def doctor(
 
 @contextmanager
 def _opened(database: str, *, new: bool = False) -> Iterator[Database]:
-    """Open a database, which may be `new`."""
+    """Open a database, which may be `new`; else its tables must be there."""
     source = source_of(database)
     if isinstance(source, SqliteSource):
         source.may_be_new = new
     opened = source.open(LOCK_S)
     try:
+        if not new and (missing := tables_are_missing(opened.database)):
+            raise click.ClickException(missing)
         yield opened.database
     finally:
         opened.close()
@@ -236,4 +236,9 @@ def _moment(text: str) -> float:
     try:
         return float(text)
     except ValueError:
+        pass
+    try:
         return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither 2026-11-30T12:00:00+00:00 nor Unix time", param_hint="TIME") from None

@@ -12,11 +12,12 @@ from typing import Any
 from sockpq import Client, ClusterMap
 
 from sockpq_outbox.databases.sources import Listener, Opened, source_of
-from sockpq_outbox.errors import OtherDatabase, UnknownDatabase
+from sockpq_outbox.errors import OtherDatabase, TablesMissing, UnknownDatabase
 from sockpq_outbox.relay.lane import Lane, Settings
 from sockpq_outbox.relay.ledger import queue_of
 from sockpq_outbox.relay.statistics import Statistics
 from sockpq_outbox.rows import Namespace, transaction
+from sockpq_outbox.tables import tables_are_missing
 
 LOG = logging.getLogger("sockpq.outbox")
 
@@ -134,6 +135,8 @@ class Relay:
         opened = self._opened
         if opened is None:
             opened = self._opened = self._source.open(self.settings.lease)
+            if missing := tables_are_missing(opened.database):
+                raise TablesMissing(missing)
             self._listener = self._source.listen()
         if not self._lanes or time.monotonic() > self._map_at_s:
             self._use_map(client, opened)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -61,7 +62,9 @@ class Door:
         try:
             sockets = await open_sockets(host, port, reuse_port=http.reuse_port)
         except OSError as error:
-            raise OSError(f"cannot listen on {http.listen}: {error.strerror or error}") from error
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            raise OSError(f"cannot listen on {http.listen}: {why}; http.listen or --listen names another address"
+                          ) from error
         self.port = int(sockets[0].getsockname()[1])
         urls = Urls(http, f"{http.listen.rpartition(':')[0] or 'localhost'}:{self.port}")
         self._handler = Handler(

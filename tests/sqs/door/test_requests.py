@@ -106,6 +106,11 @@ def test_without_an_action_there_is_no_operation(door: RunningDoor) -> None:
     assert (status, json.loads(body)["__type"]) == (405, "com.amazonaws.sqs#UnsupportedOperation")
 
 
+def test_an_action_that_is_no_text_is_unknown(door: RunningDoor) -> None:
+    status, _, body = ask(f"{door.url}/", body=b"{}", headers=json_headers("Send\xe9"), key=None)
+    assert (status, json.loads(body)["__type"]) == (400, "com.amazon.coral.service#UnknownOperationException")
+
+
 @pytest.mark.parametrize(
     ("headers", "changes", "code"),
     [

@@ -15,7 +15,8 @@ NAME_CHARACTERS_MAX = 80        # of a name that is not ours, in a message
 
 def unknown_action(name: str) -> SqsError:
     """Return the error for an action that does not exist, or not at the URL to which it was sent."""
-    message = f"The action {name[:NAME_CHARACTERS_MAX]} is not valid for this endpoint."
+    known = name[:NAME_CHARACTERS_MAX].encode(errors="replace").decode()    # a header may hold bytes that are no text
+    message = f"The action {known} is not valid for this endpoint."
     return SqsError("UnknownOperationException", message, 400, "InvalidAction")
 
 

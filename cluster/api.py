@@ -77,7 +77,7 @@ class Pending(Protocol):
 
 
 class ClientPending(Pending, Protocol):
-    """A Pending for an operation of a client, which has a fourth outcome."""
+    """A Pending for a client's operation, which may also be overdue."""
 
     def overdue(self) -> None:
         """Like refused(), but this node serves: it is overloaded, so the operation has waited too long."""

@@ -86,7 +86,7 @@ class Block:
         return True
 
     def pop(self) -> JobRecord:
-        """Remove the last record, which was added by the current entry; returns its size."""
+        """Remove and return the last record, which the current entry added."""
         record = self._records.pop()
         self.sizes.pop()
         self.ends.pop()
@@ -126,7 +126,7 @@ class Block:
         return True
 
     def _pack(self) -> None:
-        """Store ends and sizes compactly: from now on they change only to 0."""
+        """Store ends and sizes compactly, in types that hold the present values."""
         self.ends, self.sizes = _packed(self.ends), _packed(self.sizes)
 
     def records(self, read: Callable[[int], bytes]) -> list[JobRecord]:

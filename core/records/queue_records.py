@@ -44,7 +44,7 @@ class QueueRecords:
         return None
 
     def parts(self) -> list[tuple[Block, int]]:
-        """Return the blocks, each with its first current record."""
+        """Return the blocks, each with the position of its first record that has not expired."""
         return [
             (block, start) for block in self.blocks if (start := max(0, self.over - block.first)) < len(block)
         ]

@@ -199,9 +199,9 @@ class Records:
     def following(self, queue: str, clock_ms: int, place: tuple[int, ...]) -> Iterator[JobRecord]:
         """Yield the current records of the queue after this place, the oldest first. Raises PageLost.
 
-        `place`: None, or a time with the numbers of neighbouring records that ended then, the latest first. The search
-        continues after the first of these that still exists; if none does, all records of that time are repeated. So a
-        place is valid on every node, although positions differ.
+        `place`: (), to begin with the oldest, or a time with the numbers of neighbouring records that ended then, the
+        latest first. The search continues after the first of these that still exists; if none does, all records of that
+        time are repeated. So a place is valid on every node, although positions differ.
         """
         records = self._queues.get(queue)
         if records is None:

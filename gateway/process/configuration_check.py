@@ -1,4 +1,4 @@
-"""Finds mistakes in a configuration that is valid by itself: --check-config reports them, a start does not.
+"""Finds mistakes across settings that are each valid: reported by --check-config, not at a start.
 
 Nothing is asked over the network.
 """

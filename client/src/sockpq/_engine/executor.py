@@ -79,7 +79,7 @@ class Executor:
         self._connections.close()
 
     def asks_for(self, headers: bool) -> HeadersWanted:
-        """Return whether jobs are taken with their headers, which a tracing client needs for the trace."""
+        """Return how to ask for headers when taking jobs: True, False, or "if_known", as a client that traces does."""
         return switch(headers, "headers") or ("if_known" if self.tracing else False)
 
     async def connect(self, *, timeout: float | None = None) -> None:

@@ -101,7 +101,7 @@ class Router:
         self._clusters.guard = guard
 
     def asks_for(self, headers: bool) -> HeadersWanted:
-        """Return whether jobs are taken with their headers; see Executor."""
+        """Return how to ask for headers when taking jobs: True, False, or "if_known"; see Executor."""
         return self.first.asks_for(headers)
 
     def close(self) -> None:

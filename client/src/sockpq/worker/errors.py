@@ -64,9 +64,10 @@ class BadResult(Exception):
 
 
 class TaskFailed(SockpqError):
-    """call() and result(): the task was given up. `kind` is the class of its error, `message` the error's text.
+    """Raised by call() and result() when the task was given up.
 
-    `trace`: where it was raised, as the worker's Python showed it; "" if unknown.
+    `kind`: the class of its error; `message`: the error's text. `trace`: where it was raised, as the worker's Python
+    showed it; "" if unknown.
     """
 
     def __init__(self, kind: str, message: str, trace: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Takes messages of one queue for a worker: they are its own as long as its process lives, however long they take."""
+"""Takes the messages of one queue for a worker, which keeps them while its process lives, however long they run."""
 
 from __future__ import annotations
 

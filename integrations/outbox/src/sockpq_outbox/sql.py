@@ -98,7 +98,7 @@ def create_tables(dialect: Dialect) -> list[str]:
 
 @lru_cache(maxsize=256)
 def rendered(sql: str, style: Style) -> tuple[str, tuple[str, ...]]:
-    """Return the statement as a driver of this style takes it, and the names of its parameters in order."""
+    """Return the statement in this driver's parameter style, and the names of its parameters in order."""
     names: list[str] = []
 
     def placeholder(match: re.Match[str]) -> str:

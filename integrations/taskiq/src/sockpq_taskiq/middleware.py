@@ -19,7 +19,7 @@ class RunningTask(TaskiqMiddleware):
     """Tracks the running task, for the broker and other middleware. Each SockpqBroker has one, before all others."""
 
     def __init__(self, begun: Callable[[str], HeldTask | None]) -> None:
-        """`begun` returns the task with an id that this worker has taken and that begins now."""
+        """`begun`: called with the id of a task that is about to run; returns the task if this worker took it."""
         super().__init__()
         self._begun = begun
 

@@ -199,7 +199,7 @@ class OwnBatch(BatchHandle):
 
 
 class AsyncOwnBatch(AsyncBatchHandle):
-    """The batch of the running async task: app.current_abatch()."""
+    """The batch of the running async task: app.acurrent_batch()."""
 
     async def add(self, task: Task[Any, Any] | TaskCall[Any, Any], *args: Any, **kwargs: Any) -> AsyncHandle:
         """Queue a call as a member of the batch, which cannot end while the task runs. Raises BatchCancelled."""

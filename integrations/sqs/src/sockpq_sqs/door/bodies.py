@@ -19,7 +19,7 @@ COUNTED_BYTES = 16 * KIB        # smaller bodies are not worth counting
 
 
 class BodyLeft(SqsError):
-    """The body was not read to its end, so that the connection is of no further use."""
+    """The request body was not read to its end, so the connection cannot be reused."""
 
 
 async def read_body(request: web.BaseRequest, connection: Connection, account: MemoryAccount) -> bytes:

@@ -118,7 +118,7 @@ class Handler:
     async def _serve(
         self, request: web.BaseRequest, connection: Connection, head: Head, exchange: Exchange,
     ) -> tuple[Document, str, bool]:
-        """Return the answer, the code of its error or OK, and whether the connection is of no further use."""
+        """Return the answer, the code of its error or OK, and whether the connection cannot be reused."""
         verified = False
         try:
             if head.method not in METHODS:

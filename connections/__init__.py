@@ -5,9 +5,9 @@ other package of the server, so that other programs can use it too.
 """
 
 from sockpqd.connections.accepted import AcceptedConnection, ManagedConnection
+from sockpqd.connections.accepting import ACCEPTS_PER_TURN, open_sockets
 from sockpqd.connections.addresses import is_loopback
 from sockpqd.connections.limits import (
-    ACCEPTS_PER_ROUND,
     HELD_BYTES_MIN,
     HELD_HIGH_S,
     HELD_SHARE_PERCENT,
@@ -18,7 +18,7 @@ from sockpqd.connections.limits import (
     TRIALS_PER_ADDRESS,
     ConnectionLimits,
 )
-from sockpqd.connections.listener import Listener, open_sockets, unusable
+from sockpqd.connections.listener import Listener, unusable
 from sockpqd.connections.manager import ConnectionManager
 from sockpqd.connections.memory_account import Holder, MemoryAccount, held_bytes_max
 from sockpqd.connections.slots import ConnectionSlots, SlotKind, address_of
@@ -26,7 +26,7 @@ from sockpqd.connections.tcp import set_up
 from sockpqd.connections.timeouts import ClientTimeouts, Expected, sweep_s
 
 __all__ = [
-    "ACCEPTS_PER_ROUND",
+    "ACCEPTS_PER_TURN",
     "HELD_BYTES_MIN",
     "HELD_HIGH_S",
     "HELD_SHARE_PERCENT",

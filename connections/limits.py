@@ -48,10 +48,6 @@ SWEEP_PIECE = 500
 RESERVED_SLOTS = 16
 TRIALS_PER_ADDRESS = 2
 
-# Connections accepted per loop iteration, and the pause when file descriptors have run out.
-ACCEPTS_PER_ROUND = 32
-EXHAUSTED_S = 0.5
-
 
 class SlotLimits(Protocol):
     """The limits on slots for connections."""

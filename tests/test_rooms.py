@@ -37,7 +37,8 @@ ORDER = {
         "conversation", "connection",
     ),
     "connections": (
-        "addresses", "limits", "slots", "timeouts", "memory_account", "tcp", "listener", "accepted", "manager",
+        "addresses", "limits", "slots", "timeouts", "memory_account", "tcp", "accepting", "listener", "accepted",
+        "manager",
     ),
     "beanstalk_proxy": ("lease_cache", "shared_sums", "backend", "listener", "main"),
     "pqctl": (

@@ -175,7 +175,7 @@ def test_an_unlisted_kind_of_door_is_not_opened() -> None:
 LISTENING = re.compile(
     r"\b(create_server|start_server|create_unix_server|open_sockets|Listener|TCPSite)\(|\.listen\(\d*\)")
 MAY_LISTEN = {
-    "connections/listener.py": "what accepts connections",
+    "connections/accepting.py": "opens the sockets",
     "gateway/server/doors.py": "the doors",
     "beanstalk_proxy/listener.py": "the door of sockpq-beanstalkd, with a manager of its own",
     "cluster/wire/peer_network.py": "the peer port: members with certificates, or a network of its own",

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvloop
 
-from sockpqd.connections import ACCEPTS_PER_ROUND, RESERVED_SLOTS
+from sockpqd.connections import ACCEPTS_PER_TURN, RESERVED_SLOTS
 from sockpqd.gateway.limits import LINGER_S, MIB, Limits
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.parsing import without_reasons
@@ -145,7 +145,7 @@ def test_few_are_accepted_in_each_round_of_the_loop(monkeypatch: pytest.MonkeyPa
         accepted = 200
         loop.call_soon(count)
         await gateway.until(lambda: sum(rounds) == accepted)
-        assert max(rounds) <= 2 * ACCEPTS_PER_ROUND
+        assert max(rounds) <= 2 * ACCEPTS_PER_TURN
         for connection in sockets:
             connection.close()
     with_server(test)
@@ -162,7 +162,7 @@ def test_without_descriptors_it_is_tried_again_and_not_without_end(monkeypatch: 
             attempts += 1
             raise OSError(errno.EMFILE, "Too many open files")
         return real(self)
-    monkeypatch.setattr("sockpqd.connections.listener.EXHAUSTED_S", 0.1)
+    monkeypatch.setattr("sockpqd.connections.accepting.EXHAUSTED_S", 0.1)
     monkeypatch.setattr(socket.socket, "accept", accept)
 
     async def test(gateway: Gateway) -> None:

@@ -1,4 +1,4 @@
-"""Accepts connections, only some in each turn of the loop, gives each its place, and does the handshake of TLS."""
+"""Gives each connection that is accepted its place, and does the handshake of TLS."""
 
 from __future__ import annotations
 
@@ -10,35 +10,17 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 
+from sockpq_http.server.accepting import Acceptor
 from sockpq_http.server.connection import GuardedConnection
 from sockpq_http.server.metrics import Metrics
 from sockpq_http.server.places import Places
 
 log = logging.getLogger("sockpq-http")
 
-ACCEPTS_PER_TURN = 32       # so that a flood does not keep others waiting
-BACKLOG = 1024              # connections that the kernel keeps meanwhile
-EXHAUSTED_S = 0.5           # for which nothing is accepted when file descriptors have run out
 GONE_S = 30                 # after which a host that does not answer counts as gone
 SEND_BYTES = 131_072        # what the kernel holds for a client
 
 _NO_LINGER = struct.pack("=ii", 1, 0)           # l_onoff, l_linger
-
-
-async def open_sockets(host: str, port: int) -> list[socket.socket]:
-    """Open listening sockets for host ("": all) and port (0: any free one), one for each address. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    sockets: list[socket.socket] = []
-    try:
-        for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
-            sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
-            sockets[-1].setblocking(False)
-    except OSError:
-        for opened in sockets:
-            opened.close()
-        raise
-    return sockets
 
 
 class Listener:
@@ -53,7 +35,6 @@ class Listener:
 
         `handshake_timeout_s`: the time that a handshake of TLS may take.
         """
-        self.sockets = sockets
         self._places = places
         self._metrics = metrics
         self._make = make
@@ -61,19 +42,16 @@ class Listener:
         self._handshake_timeout_s = handshake_timeout_s if tls is not None else None
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], GuardedConnection] = {}
-        self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
-        for listening in sockets:
-            self._loop.add_reader(listening, self._accept, listening)
+        self._acceptor = Acceptor(sockets, self._take, log)
+
+    @property
+    def sockets(self) -> list[socket.socket]:
+        """The sockets that it accepts from."""
+        return self._acceptor.sockets
 
     def close(self) -> None:
         """Stop accepting, close the sockets, and end handshakes."""
-        for listening in self.sockets:
-            if listening in self._pauses:
-                self._pauses.pop(listening).cancel()
-            else:
-                self._loop.remove_reader(listening)
-            listening.close()
-        self.sockets = []
+        self._acceptor.close()
         for connection in self._tasks.values():
             if not connection.made:
                 connection.make_room()
@@ -83,30 +61,16 @@ class Listener:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTS_PER_TURN):
-            try:
-                accepted, address = listening.accept()
-            except (BlockingIOError, ConnectionError):      # none is waiting, or it is gone already
-                return
-            except OSError as error:                        # no descriptors, or no memory for another connection
-                log.warning("cannot accept connections: %s. If file descriptors have run out, raise LimitNOFILE.",
-                            error)
-                self._loop.remove_reader(listening)
-                self._pauses[listening] = self._loop.call_later(EXHAUSTED_S, self._resume, listening)
-                return
-            connection = self._make(accepted, address[0])
-            if not self._places.take(connection):
-                self._metrics.cut.labels("places").inc()
-                _drop(accepted)
-                continue
+    def _take(self, accepted: socket.socket, address: str) -> float:
+        connection = self._make(accepted, address)
+        if self._places.take(connection):
             task = self._loop.create_task(self._begin(accepted, connection))
             self._tasks[task] = connection
             task.add_done_callback(self._tasks.pop)
-
-    def _resume(self, listening: socket.socket) -> None:
-        del self._pauses[listening]
-        self._loop.add_reader(listening, self._accept, listening)
+        else:
+            self._metrics.cut.labels("places").inc()
+            _drop(accepted)
+        return 0.0
 
     async def _begin(self, accepted: socket.socket, connection: GuardedConnection) -> None:
         """Make the connection. Nothing cancels this: uvloop would close the socket, and nobody would hear of it."""

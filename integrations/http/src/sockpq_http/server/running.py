@@ -12,14 +12,16 @@ from typing import Any, cast
 
 import uvicorn
 
+from sockpq_http.server.accepting import open_sockets
 from sockpq_http.server.app import Service
 from sockpq_http.server.certificate import Certificate
 from sockpq_http.server.connection import GuardedConnection
-from sockpq_http.server.listener import Listener, open_sockets
+from sockpq_http.server.listener import Listener
 from sockpq_http.server.places import Places
 
 log = logging.getLogger("sockpq-http")
 
+BACKLOG = 1024          # connections that the kernel keeps until they are accepted
 TICKS_PER_S = 10        # of uvicorn's server
 FORCED_S = 10.0         # for the end of the application after a second signal
 CANNOT_BEGIN = 3        # the status of a program that cannot begin, as uvicorn has it
@@ -59,7 +61,7 @@ class Instance(uvicorn.Server):
         if self.lifespan.should_exit:
             raise SystemExit(CANNOT_BEGIN)
         try:
-            opened = await open_sockets(self.config.host, self.config.port)
+            opened = await open_sockets(self.config.host, self.config.port, BACKLOG)
         except OSError as error:
             await self.lifespan.shutdown()
             raise CannotListen(self.config.host, self.config.port, error) from error

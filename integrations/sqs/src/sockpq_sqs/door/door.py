@@ -13,13 +13,14 @@ from aiohttp import web
 from sockpq.aio import Client
 
 from sockpq_sqs.auth import Gate
+from sockpq_sqs.door.accepting import open_sockets
 from sockpq_sqs.door.certificate import Certificate, CertificateError
 from sockpq_sqs.door.connection import Connection
 from sockpq_sqs.door.connections import Connections
 from sockpq_sqs.door.figures import Figures
 from sockpq_sqs.door.handler import Handle, Handler
-from sockpq_sqs.door.limits import SWEEP_S
-from sockpq_sqs.door.listener import Listener, open_sockets
+from sockpq_sqs.door.limits import BACKLOG, SWEEP_S
+from sockpq_sqs.door.listener import Listener
 from sockpq_sqs.door.pages import Pages
 from sockpq_sqs.door.refusals_log import RefusalsLog
 from sockpq_sqs.door.urls import Urls
@@ -60,7 +61,7 @@ class Door:
         http = self._settings.http
         host, port = address(http.listen)
         try:
-            sockets = await open_sockets(host, port, reuse_port=http.reuse_port)
+            sockets = await open_sockets(host, port, BACKLOG, reuse_port=http.reuse_port)
         except OSError as error:
             why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             raise OSError(f"cannot listen on {http.listen}: {why}; http.listen or --listen names another address"

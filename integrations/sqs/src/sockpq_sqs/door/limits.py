@@ -26,11 +26,7 @@ HEADERS_MAX = 64
 # still sending would otherwise lose the answer.
 LINGER_S = 2.0
 
-# Connections that are accepted in one turn of the loop, so that a flood does not keep others waiting, the pause when
-# file descriptors have run out, and how many connections the kernel keeps meanwhile.
-ACCEPTS_PER_TURN = 32
-EXHAUSTED_S = 0.5
-BACKLOG = 1024
+BACKLOG = 1024              # connections that the kernel keeps until they are accepted
 
 # Handshakes of TLS take place before a client can be asked for anything.
 HANDSHAKE_S = 10.0

@@ -24,7 +24,9 @@ class Oldest:
     def __init__(self) -> None:
         self.longest: list[tuple[int, str]] = []
         self._names: Iterator[str] = iter(())
-        self._dead: set[str] = set()        # the dead-letter queues that settings name
+        # The dead-letter queues that settings named in the present round through all queues, and in the one before it.
+        self._dead: set[str] = set()
+        self._dead_before: set[str] = set()
 
     async def look(self, cluster: Cluster) -> None:
         """Check the candidates and the next queues."""
@@ -32,6 +34,7 @@ class Oldest:
         names = list(islice(self._names, QUEUES_PER_LOOK))
         if len(names) < QUEUES_PER_LOOK:
             self._names = machine.all_queue_names()
+            self._dead_before, self._dead = self._dead, set()
             names += islice(self._names, QUEUES_PER_LOOK - len(names))
         found: dict[str, int] = {}
         for at, name in enumerate(dict.fromkeys([*(name for _, name in self.longest), *names]), start=1):
@@ -43,5 +46,6 @@ class Oldest:
                 found[name] = waits_ms
             if at % PORTION == 0:
                 await asyncio.sleep(0)
+        dead = self._dead | self._dead_before
         self.longest = heapq.nlargest(
-            CANDIDATES, ((waits_ms, name) for name, waits_ms in found.items() if name not in self._dead))
+            CANDIDATES, ((waits_ms, name) for name, waits_ms in found.items() if name not in dead))

@@ -107,6 +107,40 @@ def test_the_oldest_job_of_all_queues_is_found_and_dead_ones_are_not_old() -> No
     run(test)
 
 
+def test_a_dead_letter_queue_is_not_old_in_any_round_after_the_first() -> None:
+    async def test(found: Site) -> None:
+        oldest = Oldest()
+        await found.say(b"QUEUE CREATE mail TRIES 3 DEAD morgue\r\n")
+        for name in (b"morgue", b"mail", b"last"):      # each is looked at a while after the one before it
+            await found.say(b"".join(b"PUT before_%s%d 0 1\r\nx" % (name, at) for at in range(QUEUES_PER_LOOK + 10)))
+            await found.say(b"PUT %s 0 1\r\nx" % name)
+            found.cluster.now_ms += 1000
+        for look in range(15):                  # a round takes four
+            await oldest.look(found.cluster)
+            assert look < 5 or "morgue" not in {name for _, name in oldest.longest}
+
+    run(test)
+
+
+def test_a_queue_that_settings_name_no_longer_is_a_queue_as_others_are() -> None:
+    async def test(found: Site) -> None:
+        oldest = Oldest()
+        await found.say(b"QUEUE CREATE mail TRIES 3 DEAD morgue\r\nPUT morgue 0 1\r\nx")
+        found.cluster.now_ms += 8000
+        for _ in range(4):
+            await oldest.look(found.cluster)
+        assert oldest.longest == []
+        assert await found.say(b"QUEUE CONFIG mail TRIES 3 DEAD vault\r\n") == b"200 OK\r\n"
+        for _ in range(4):                      # rounds through all queues
+            await oldest.look(found.cluster)
+        assert [name for _, name in oldest.longest] == ["morgue"]
+        await found.say(b"QUEUE CONFIG mail TRIES 3 DEAD morgue\r\n")
+        await oldest.look(found.cluster)
+        assert oldest.longest == []
+
+    run(test)
+
+
 def test_samples_survive_a_restart(tmp_path: Path) -> None:
     async def test(found: Site) -> None:
         path = tmp_path / "samples"

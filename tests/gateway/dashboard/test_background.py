@@ -6,6 +6,7 @@ import asyncio
 import html
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
@@ -90,6 +91,32 @@ def test_a_job_that_dies_again_meanwhile_is_not_retried_twice() -> None:
             assert await ended(found) == ("done", "2 of 2")
         assert len(sent) == 1
         assert await dead(found, "mail") == 2
+
+    run(test)
+
+
+def test_a_job_that_dies_again_before_the_search_comes_to_its_new_place_is_not_found_again() -> None:
+    async def test(found: Site) -> None:
+        await kill(found, "mail", "a", "a", "a")
+        sent: list[bytes] = []
+        real = background.execute_at_leader
+
+        async def and_die(hub: object, user: object, address: object, data: bytes) -> bytes:
+            sent.append(data)
+            answers = await real(found.hub, None, "x:HTTP", data)
+            if len(sent) < 10:
+                taken = (await found.say(b"GET mail\r\n")).split()[3]
+                await found.say(b"BURY %s REASON a\r\n" % taken)
+            return answers
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(background, "execute_at_leader", and_die)
+            patch.setattr(background, "matches", partial(background.matches, found_max=1))
+            patch.setattr(background, "BATCH", 1)
+            await found.act("jobs.retry", queues="mail_dead")
+            assert await ended(found) == ("done", "3 of 3")
+        assert len(sent) == 3
+        assert await dead(found, "mail") == 3
 
     run(test)
 

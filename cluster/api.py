@@ -331,13 +331,13 @@ class Mirror(Protocol):
         and begin again at the position when the mirror is active. Raises ValueError if they are not entries of a log.
         """
 
-    async def install(self, path: Path, index: int, chain: bytes) -> bool:
+    async def install(self, path: Path, index: int, chain: bytes) -> str | None:
         """Replace the mirror with a snapshot of the origin: a file with the stream that FEED SNAPSHOT sends.
 
         `index`, `chain`: the entry after which it was taken, and the hash of the origin's chain there. Begins again
-        from the file when an outcome is lost while the mirror is active. Returns whether the mirror has reached that
-        entry now; if it has not, although it is active, the snapshot cannot be used. Raises OSError if the file cannot
-        be read.
+        from the file when an outcome is lost while the mirror is active. Returns None once the mirror has reached that
+        entry, or else why it has not, as a sentence: if the mirror is active nevertheless, this snapshot is of no use.
+        Raises OSError if the file cannot be read.
         """
 
 

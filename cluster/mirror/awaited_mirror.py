@@ -16,6 +16,9 @@ from sockpqd.core import MirrorChunk, Reply
 
 AGAIN_S = 0.5           # before a snapshot is logged again from its beginning
 
+NOT_LEADING = "this node no longer leads the replica"
+CUT = "the file with the snapshot of the origin became shorter while it was read"
+
 _Value = TypeVar("_Value")
 
 
@@ -51,32 +54,32 @@ class AwaitedMirror:
         self._wake()
         return await outcome
 
-    async def install(self, path: Path, index: int, chain: bytes) -> bool:
+    async def install(self, path: Path, index: int, chain: bytes) -> str | None:
         file = await asyncio.to_thread(path.open, "rb")
         try:
             while self.active:
                 with suppress(_Lost):
                     return await self._install(file, index, chain)
                 await asyncio.sleep(AGAIN_S)
-            return False
+            return NOT_LEADING
         finally:
             await asyncio.to_thread(file.close)
 
-    async def _install(self, file: BinaryIO, index: int, chain: bytes) -> bool:
-        """Log the snapshot once, from its beginning. Raises _Lost."""
+    async def _install(self, file: BinaryIO, index: int, chain: bytes) -> str | None:
+        """Log the snapshot once, from its beginning; returns why it is not the mirror then. Raises _Lost."""
         total_bytes = await asyncio.to_thread(file.seek, 0, 2)
         await asyncio.to_thread(file.seek, 0)
         begin = MirrorChunk(index, 0, b"", total_bytes, chain)
-        if not self._mirroring.judge(await self._outcome(begin), 0):
-            return False
+        objection = self._mirroring.objection(await self._outcome(begin), 0)
         offset = 0
-        while offset < total_bytes:
+        while objection is None and offset < total_bytes:
             data = await asyncio.to_thread(file.read, limits.MIRROR_PORTION_BYTES)
+            if not data:
+                return CUT
             reply = await self._outcome(MirrorChunk(index, offset, data))
             offset += len(data)
-            if not data or not self._mirroring.judge(reply, index if offset == total_bytes else 0):
-                return False
-        return True
+            objection = self._mirroring.objection(reply, index if offset == total_bytes else 0)
+        return objection
 
     async def _outcome(self, operation: MirrorOperation) -> Reply:
         """Execute an operation. Raises _Lost if it is unknown whether it was executed."""

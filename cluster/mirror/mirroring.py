@@ -49,7 +49,10 @@ NOT_EMPTY = (
     "this cluster has jobs, settings or users of its own, or was fenced, so it cannot be a replica: start all its "
     "nodes with empty data directories, or remove replica.of from their configuration"
 )
-UNREADABLE = "the origin's snapshot cannot be read: it is damaged, or of a newer version of sockpqd"
+UNREADABLE = "the snapshot of the origin cannot be read: it is damaged, or of a newer version of sockpqd"
+REPLACED = "another snapshot began to arrive before all of this one was taken"
+PROMOTED = "this cluster was promoted, so it is a replica no longer"
+UNEXPECTED = "the entry was answered with {}"
 
 
 class _Unknown(Exception):
@@ -150,20 +153,26 @@ class Mirroring:
         """Propose an operation on the mirror as an entry of its own; None: it may not have been executed."""
         self._leadership.propose_alone(operation, _Taken(done))
 
-    def judge(self, reply: Reply | None, index: int) -> bool:
-        """Return whether this reply says that the mirror has reached `index`; halt if a person must act."""
-        if isinstance(reply, Mirrored):
-            return reply.index >= index
-        if isinstance(reply, ReplicaRefused) and reply.reason == "not empty":
-            self._halt(NOT_EMPTY)
-        elif isinstance(reply, InvalidSnapshot):
-            log.error("%s", UNREADABLE)
-        elif isinstance(reply, NotYet):
-            self._halt(NEWER)
-        return False
+    def objection(self, reply: Reply, index: int) -> str | None:
+        """Return None if this reply says that the mirror has reached `index`, or else why it has not, as a sentence.
+
+        Halts if a person must act.
+        """
+        match reply:
+            case Mirrored():
+                return None if reply.index >= index else REPLACED
+            case InvalidSnapshot():
+                return UNREADABLE
+            case NotYet():
+                return self._halt(NEWER)
+            case ReplicaRefused(reason="not empty"):
+                return self._halt(NOT_EMPTY)
+            case ReplicaRefused():
+                return PROMOTED
+        return UNEXPECTED.format(type(reply).__name__)
 
     def _settle(self, offer: _Offer, index: int, reply: Reply | None) -> None:
-        reached = self.judge(reply, index)
+        reached = reply is not None and self.objection(reply, index) is None
         if not reached:
             self._tail = None
         offer.outcome(reached)
@@ -172,10 +181,12 @@ class Mirroring:
     def _reached(self) -> int:
         return self._machine.mirrored or 0
 
-    def _halt(self, why: str) -> None:
+    def _halt(self, why: str) -> str:
+        """Take nothing more; returns the reason."""
         if why != self.halted:
             log.error("%s", why)
         self.halted, self._halted_level = why, self._machine.level
+        return why
 
     def _operations(self, after: int, frames: Sequence[Frame]) -> Iterator[tuple[MirrorOperation, int]]:
         """Yield operations with these frames, each with the index that the mirror then has.

@@ -44,10 +44,8 @@ REFUSALS = {                    # answers to CLUSTER FEED, and what an operator 
                      "right admin at the origin, and use TLS (replica.ca)",
     "500 Offline Mode": "is a copy itself (500 Offline Mode): replica.of must name servers of its origin",
 }
-UNREADABLE = (
-    "the snapshot of the origin cannot be read: it is damaged, or of a newer version of sockpqd. The next one is "
-    "fetched later"
-)
+LATER = "{}. The next snapshot is fetched later"
+BROKEN = "the log of the origin cannot be taken over because of an error, which the log of this node has: report it"
 
 
 class Phase(Enum):
@@ -151,6 +149,7 @@ class Puller:
                 self._complain(str(error))
             except Exception:
                 log.exception("the log of the origin cannot be taken over: report it, with this line")
+                self.figures.problem = BROKEN
             self._become(Phase.CONNECTING)
             useful = self._received > received or self._monotonic() - began > RETRY_S_MAX
             retry_s = RETRY_S if useful else min(retry_s * 2, RETRY_S_MAX)
@@ -372,14 +371,14 @@ class Puller:
         self._partial = None
         try:
             partial.close()
-            installed = await self._mirror.install(partial.path, index, partial.chain)
-            if not installed and not self._mirror.active:
+            objection = await self._mirror.install(partial.path, index, partial.chain)
+            if objection is not None and not self._mirror.active:
                 raise _NotLeading
             wait_s = min(IN_VAIN_S * 2 ** min(self._in_vain, 10), IN_VAIN_S_MAX)
             self._in_vain, self._not_before = self._in_vain + 1, self._monotonic() + wait_s
-            self._why_in_vain = SLOW if installed else UNREADABLE
-            if not installed:
-                raise OriginError(UNREADABLE)
+            self._why_in_vain = SLOW if objection is None else LATER.format(objection)
+            if objection is not None:
+                raise OriginError(self._why_in_vain)
             self.figures.snapshots += 1
         finally:
             partial.remove()

@@ -300,6 +300,29 @@ def test_a_level_that_this_cluster_lacks_stops_the_puller_with_a_sentence() -> N
     assert outcomes == [False, False]
 
 
+def test_a_copy_goes_on_when_its_cluster_has_the_level() -> None:
+    both = Regions(nodes=1)
+    both.run_until_level()
+    both.linked = False
+    head = both.head()
+    assert head is not None
+    mirroring, outcomes = head.up.mirroring, list[bool]()
+    frames = [frame(mirroring.position().index + 1, RaiseLevel(3, ("n1",)))]
+    mirroring.offer(frames, outcomes.append)
+    assert outcomes == [False]
+    assert mirroring.halted is not None
+    both.replica.run(3.0)
+    assert not mirroring.active
+    head.machine.known_level = 3                # its program is upgraded, and then its cluster
+    both.replica.run_until(lambda: head.machine.level == 3)
+    assert mirroring.active
+    assert mirroring.halted is None
+    mirroring.offer(frames, outcomes.append)
+    both.replica.run_until(lambda: outcomes[1:])
+    assert outcomes == [False, True]
+    assert head.machine.mirrored == frames[0].index
+
+
 def test_an_entry_that_cannot_be_read_stops_the_puller_with_a_sentence() -> None:
     both = Regions(nodes=1)
     both.run_until_level()

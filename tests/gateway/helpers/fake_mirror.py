@@ -22,8 +22,8 @@ class FakeMirror:
         self.offers: list[list[int]] = []       # the indexes of frames
         self.installed: list[int] = []
         self.refuses = False
-        self.damaged = False            # cannot read a snapshot,
-        self.unusable = 0               # of which so many came
+        self.objection: str | None = None       # to each snapshot,
+        self.unusable = 0                       # of which so many came
 
     def position(self) -> MirrorPosition:
         """Implement cluster.api."""
@@ -41,18 +41,18 @@ class FakeMirror:
             self.index = frame.index
         return True
 
-    async def install(self, path: Path, index: int, chain: bytes) -> bool:
+    async def install(self, path: Path, index: int, chain: bytes) -> str | None:
         """Implement cluster.api."""
         if not self.active or self.refuses:
-            return False
-        if self.damaged:
+            return "this node no longer leads the replica"
+        if self.objection is not None:
             self.unusable += 1
-            return False
+            return self.objection
         self.machine.restore([path.read_bytes()])
         assert self.machine.index == index
         self.index, self.checkpoint = index, (index, chain)
         self.installed.append(index)
-        return True
+        return None
 
     def bytes(self) -> bytes:
         """The state, to be compared."""

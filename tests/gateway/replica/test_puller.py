@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trustme
@@ -225,9 +226,11 @@ def test_a_snapshot_is_fetched_only_when_no_server_has_the_entries(tmp_path: Pat
     with_world(test, tmp_path)
 
 
-@pytest.mark.parametrize(("damaged", "why"), [(False, "feed.keep_bytes"), (True, "cannot be read")])
+@pytest.mark.parametrize(("objection", "why"), [
+    (None, "feed.keep_bytes"), ("it is damaged", "it is damaged. The next snapshot is fetched later"),
+])
 def test_snapshots_in_vain_are_fetched_less_and_less_often_and_said(
-    damaged: bool, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    objection: str | None, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(puller_module, "IN_VAIN_S", 3600.0)
 
@@ -235,7 +238,7 @@ def test_snapshots_in_vain_are_fetched_less_and_less_often_and_said(
         source = world.origin.cluster.feed
         assert isinstance(source, FakeFeed)
         source.lost = 1000                  # also what comes behind the snapshot
-        world.mirror.damaged = damaged
+        world.mirror.objection = objection
         world.start()
         async with asyncio.timeout(10.0):
             await world.origin.until(lambda: why in world.puller.figures.problem or world.fetched() > 2)
@@ -243,7 +246,7 @@ def test_snapshots_in_vain_are_fetched_less_and_less_often_and_said(
         assert why in world.puller.figures.problem
         assert world.fetched() == 1
         world.puller._not_before = 0.0
-        world.mirror.damaged = False
+        world.mirror.objection = None
         source.lost = 0
         await world.caught_up()
         await world.origin.until(lambda: world.puller.figures.problem == "" and world.puller._in_vain == 0)
@@ -389,6 +392,73 @@ def test_a_server_that_dies_before_the_first_byte_of_its_snapshot_is_not_waited_
         await world.caught_up()
         assert len(world.mirror.installed) == 1
     with_world(test, tmp_path)
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_the_server_that_has_the_rest_of_a_snapshot_is_asked_first(leads: bool, tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        followers = [await world.add(), await world.add(), *([] if leads else [world.origin])]
+        for origin in followers:
+            origin.cluster.follow("n2")
+        servers = tuple(gateway.address for gateway in world.origins)
+        for seed in range(6):
+            puller = Puller(
+                world.mirror, OriginSettings(servers, None, None, None), tmp_path, time.monotonic, random.Random(seed))
+            puller._partial = puller_module._Partial(tmp_path / "part", world.origin.address, 9, b"", 0.0)
+            async with await puller._connected() as connection:
+                assert connection.address == world.origin.address
+            await puller.stop()
+    with_world(test, tmp_path)
+
+
+class Whole(random.Random):
+    """Makes each pause as long as it may be."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """Return the greater one."""
+        return b
+
+
+def test_a_server_that_cannot_be_used_is_asked_less_and_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    async def test() -> None:
+        settings = OriginSettings((), None, None, None, "replica.ca: no certificate")
+        puller = Puller(FakeMirror(), settings, tmp_path, lambda: 0.0, Whole())
+        puller.start()
+        while len(pauses) < 7:
+            await asyncio.sleep(0)
+        await puller.stop()
+
+    monkeypatch.setattr(puller_module, "RETRY_S", 0.5)
+    monkeypatch.setattr(puller_module, "RETRY_S_MAX", 10.0)
+    monkeypatch.setattr(puller_module, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": noted}))
+    asyncio.run(test())
+    assert pauses[:7] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0, 10.0]
+
+
+def test_an_error_in_this_program_is_a_problem_that_operators_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken(frames: object) -> bool:
+        raise RuntimeError("a bug")
+
+    async def test(world: World) -> None:
+        await world.origin.talk(b"PUT q 0 5\r\nhello")
+        monkeypatch.setattr(world.mirror, "offer", broken)
+        monkeypatch.setattr(puller_module, "RETRY_S", 3600.0)
+        world.start()
+        await world.origin.until(lambda: world.puller.figures.problem != "")
+        assert "which the log of this node has" in world.puller.figures.problem
+        assert world.puller.figures.phase is Phase.CONNECTING
+    with_world(test, tmp_path)
+    assert "RuntimeError: a bug" in caplog.text
 
 
 class HeadOnly:
@@ -579,6 +649,22 @@ def test_the_feed_is_read_over_tls_from_servers_of_the_right_authority(tmp_path:
             world.mirror, OriginSettings((address,), None, None, right), tmp_path / "replica", time.monotonic)
         world.puller.start()
         await world.caught_up()
+    with_world(test, tmp_path)
+
+
+def test_an_origin_without_tls_is_named_as_that(tmp_path: Path) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"400 Bad Request\r\n")
+        with suppress(OSError):
+            await reader.read()
+        writer.close()
+
+    async def test(world: World) -> None:
+        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+            address = server.sockets[0].getsockname()
+            settings = OriginSettings((address,), None, None, ssl.create_default_context(cafile=ca_file(tmp_path)))
+            with pytest.raises(OriginError, match=r"^no TLS with it \(.*\): replica.of needs ports"):
+                await OriginConnection.connect(address, settings)
     with_world(test, tmp_path)
 
 

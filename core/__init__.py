@@ -2,6 +2,7 @@
 
 from sockpqd.core.clusters.cluster_map import ClusterMap
 from sockpqd.core.clusters.map_text import MapError, read_map
+from sockpqd.core.dead_letters import DEAD_SUFFIX, dead_queue_of
 from sockpqd.core.fair.group_settings import GroupSettings
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.find import ENDED_LENGTHS, LENGTHS, UNFINISHED, FindPlace, FindStep, Search, Section, Wanted
@@ -273,6 +274,7 @@ from sockpqd.core.store.latencies import Latencies
 __all__ = [
     "BACKOFF_MS_MAX",
     "COSTS",
+    "DEAD_SUFFIX",
     "DEDUP_MS_MAX",
     "DEDUP_MS_MIN",
     "DURATION_MS_MAX",
@@ -540,6 +542,7 @@ __all__ = [
     "bytes_of",
     "continues",
     "cost",
+    "dead_queue_of",
     "decode_entry",
     "decode_operation",
     "digests_of",

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[1]
 # Modules directly in the package are rooms of their own.
 ORDER = {
     "core": (
-        "levels", "limits", "clusters", "ops", "store", "pages", "records", "pulse", "fair", "sessions", "members",
-        "state", "undo", "rules", "snapshot", "handlers", "queries", "find", "machine",
+        "levels", "limits", "dead_letters", "clusters", "ops", "store", "pages", "records", "pulse", "fair", "sessions",
+        "members", "state", "undo", "rules", "snapshot", "handlers", "queries", "find", "machine",
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "paging", "journal", "snapshots", "damage", "wire",

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-DEAD_SUFFIX = "_dead"       # the dead-letter queue <q>_dead belongs to the cluster of <q>
+from sockpqd.core.dead_letters import alive
+
 FOUND_MAX = 20_000          # entries in the cache of accepted names
 ID_BYTES = 8                # of a cluster's id, as shown by CLUSTER ID
 
@@ -33,7 +34,8 @@ class ClusterMap:
     `own`: the name of this cluster; None: it is not in the map. `clusters`: in the order of their lines; the first one
     is home, which owns every name without a rule. `rules`: the cluster that owns the names with a prefix, None: no
     cluster does at present. `moving`: the moves in progress, by prefix; a move takes precedence over a rule with the
-    same prefix. `spread`: queues that every cluster accepts. `text`: the text from which the map was read.
+    same prefix. `spread`: queues that every cluster accepts, and with them their dead-letter queues. `text`: the text
+    from which the map was read.
     """
 
     __slots__ = (
@@ -68,7 +70,7 @@ class ClusterMap:
 
         The rule with the longest prefix decides, even for names of `spread`.
         """
-        name = _alive(name)
+        name = alive(name)
         at: int | None = bisect_right(self._prefixes, name) - 1
         if at == -1:
             return self.home
@@ -86,16 +88,9 @@ class ClusterMap:
         if accepted is None:
             if len(self._accepted) >= FOUND_MAX:
                 self._accepted.clear()
-            accepted = self.own is not None and (_alive(name) in self.spread or self.owner(name) == self.own)
+            accepted = self.own is not None and (alive(name) in self.spread or self.owner(name) == self.own)
             self._accepted[name] = accepted
         return accepted
-
-
-def _alive(name: str) -> str:
-    """Return the queue whose dead-letter queue has this name; any other name is returned unchanged."""
-    while name.endswith(DEAD_SUFFIX) and len(name) > len(DEAD_SUFFIX):
-        name = name[:-len(DEAD_SUFFIX)]
-    return name
 
 
 def _shorter(prefixes: list[str]) -> list[int | None]:

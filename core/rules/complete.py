@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
+from sockpqd.core.dead_letters import dead_queue_of
 from sockpqd.core.fair.group_by import group_in
 from sockpqd.core.ops.jobs import End, How
 from sockpqd.core.ops.queues import EndState, Order
@@ -34,7 +35,6 @@ from sockpqd.core.store.job import (
 )
 from sockpqd.core.store.queues import DEAD, DONE, LATER, PUT
 
-DEAD_SUFFIX = "_dead"
 NO_OPTIONS = End(0, How.LATER)
 FIRST = End(0, How.LATER, first=True)
 UNFINISHED = FINISHED[False, False]
@@ -192,7 +192,7 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
     settings = state.queues.settings.get(job.queue)
     name = None if settings is None else settings.dead
     if name is None:
-        name = job.queue[: limits.NAME_CHARS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
+        name = dead_queue_of(job.queue)
     state.events.tell("DEAD", job.queue, name, job.id)
     queue = state.queues.get_or_create(name)
     extras = counted(after_attempt(job), buries=1, died_ms=state.clock_ms) or Extras()

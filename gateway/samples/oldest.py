@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from sockpqd.cluster import Cluster
+from sockpqd.core import DEAD_SUFFIX
 
 QUEUES_PER_LOOK = 300       # of 10,000 queues each is looked at twice a minute
 PORTION = 20                # queues before others have a turn: in each a few hundred jobs may be searched
 CANDIDATES = 20             # the oldest of the queues looked at, which are looked at each time
-DEAD_SUFFIX = "_dead"       # of dead-letter queues, unless their queue says otherwise
 
 
 class Oldest:

@@ -12,14 +12,18 @@ from sockpq.errors import BadArguments
 
 from devcluster.cluster import LocalCluster
 from sockpqd.core import MAP_BYTES_MAX, read_map
-from tests.core.laws.test_cluster_map_laws import dead_letters, names, texts
+from tests.core.laws.test_cluster_map_laws import IDS, dead_letters, names, texts
 
 
 @given(texts(), names, dead_letters)
 def test_it_reads_a_map_as_servers_do(text: str, name: str, dead: str) -> None:
     mine, theirs = parse_map(7, text), read_map(7, text.encode(), None)
-    assert mine.owner(name + dead) == theirs.owner(name + dead)
     assert (mine.home, mine.spread) == (theirs.home, theirs.spread)
+    views = [read_map(7, text.encode(), bytes.fromhex(id_)) for id_ in IDS.values()]
+    for queue in (f"{one}{dead}" for one in (name, *mine.spread)):
+        assert mine.owner(queue) == theirs.owner(queue)
+        accepting = {view.own for view in views if view.accepts(queue)}
+        assert accepting == (set(mine.clusters) if mine.is_spread(queue) else {mine.owner(queue)} - {None})
     assert parse_map(7, mine.text()) == mine
 
 

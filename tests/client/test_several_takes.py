@@ -269,6 +269,45 @@ def test_a_spread_queue(pair: Pair, client: Client) -> None:
     assert client.peek(Key("s", "k29"))
 
 
+def test_dead_letters_of_a_spread_queue(pair: Pair, client: Client) -> None:
+    """Its jobs die where they lie, so each cluster has some of them, and accepts others."""
+    pair.set({}, spread=("s",))
+    client.put_many("s", [b"%d" % number for number in range(6)])
+    for number in range(6, 12):
+        client.put("s", b"%d" % number)
+    for job in client.consume("s", expire=60, wait=0.3):
+        job.bury()
+    dead = [sum(pair.count(name, "s_dead")) for name in "ab"]
+    assert min(dead) >= 3
+    assert client.total("s_dead").jobs == 12
+    assert len(list(client.find("s_dead"))) == len(client.peek_queue("s_dead", "ready", 20)) == 12
+    client.kick("s", 20)
+    assert [sum(pair.count(name, "s")) for name in "ab"] == dead
+    for job in client.consume("s", expire=60, wait=0.3):
+        job.bury()
+    taken = [client.get("s_dead", expire=60) for _ in range(7)]
+    for found in taken:
+        assert found
+        found.done()
+    assert client.total("s_dead").jobs == 5
+    assert client.queue_purge("s_dead", "ready") == 5
+    assert client.total("s_dead").jobs == 0
+    for number in range(10):
+        client.put("s_dead", b"%d" % number)
+    assert [sum(pair.count(name, "s_dead")) for name in "ab"] == [5, 5]
+    assert client.get("s_dead_dead", expire=60) is None
+
+
+def test_a_job_of_any_cluster_is_moved_to_a_spread_queue(pair: Pair, client: Client) -> None:
+    pair.set({"b.": "b"}, spread=("s",))
+    for queue, to in (("q", "s"), ("b.q", "s"), ("q", "s_dead"), ("b.q", "s_dead")):
+        client.put(queue, b"")
+        job = client.get(queue, expire=60)
+        assert job
+        client.move(job, to)
+    assert [sum(pair.count(name, queue)) for name in "ab" for queue in ("s", "s_dead")] == [1, 1, 1, 1]
+
+
 def test_lists_are_about_all_clusters(pair: Pair, client: Client) -> None:
     client.put("q", b"1", number=True)
     client.put("b.q", b"22", number=True)

@@ -58,9 +58,10 @@ def test_the_ledger_is_lost_or_cannot_be_used() -> None:
 def test_rows_of_several_clusters() -> None:
     clusters = ClusterMap(1, {"a": None, "b": None}, {"b": "b"}, {}, frozenset({"c"}))      # type: ignore[dict-item]
     assert across_clusters(ROWS, "ledger", clusters) is None        # the map has changed
-    refusal = across_clusters([*ROWS, Row(9, "c", b"", "{}")], "ledger", clusters)
-    assert refusal is not None
-    assert ([row.id for row in refusal.rows], refusal.waits) == ([9], False)
+    for spread in "c", "c_dead":
+        refusal = across_clusters([*ROWS, Row(9, spread, b"", "{}")], "ledger", clusters)
+        assert refusal is not None
+        assert ([row.id for row in refusal.rows], refusal.waits) == ([9], False)
     refusal = across_clusters([ROWS[0], ROWS[2]], "ledger", clusters)
     assert refusal is not None
     assert len(refusal.rows) == 2

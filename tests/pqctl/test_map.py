@@ -160,6 +160,10 @@ def test_a_queue_is_spread_and_gathered(mapped: tuple[str, str], capsys: pytest.
         code, _, err = run(capsys, "--servers", a, "map", "remove", "b")
         assert (code, err) == (
             REFUSED, "b has 1 job (1 ready), in thumbs: `pqctl map spread thumbs --off` has them worked off\n")
+        other.get("thumbs").bury()
+        assert run(capsys, "--servers", a, "map", "remove", "b")[2] == (
+            "b has 1 job (1 ready), in thumbs_dead: `pqctl map spread thumbs --off` has them worked off\n")
+        other.kick("thumbs", 1)
         assert run(capsys, "--servers", a, "map", "spread", "thumbs", "--off", "--wait", "0")[0] == REFUSED
         with pytest.raises(Elsewhere):
             other.put("thumbs", b"3")

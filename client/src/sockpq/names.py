@@ -16,11 +16,19 @@ NAME_MAX = 255
 KEY_MAX = 128
 GROUP_MAX = 64
 HASH_CHARACTERS = 40
+DEAD_SUFFIX = "_dead"       # what the server adds to a queue's name for its dead-letter queue
 
 
 def escape_text(text: str, safe: frozenset[str] = SAFE) -> str:
     """Return the text with all characters but the `safe` ones written as `:XX`; it may be of any length, or empty."""
     return "".join(c if c in safe else "".join(f":{byte:02X}" for byte in c.encode()) for c in text)
+
+
+def alive(name: str) -> str:
+    """Return the queue whose dead-letter queue has this name; any other name is returned unchanged."""
+    while name.endswith(DEAD_SUFFIX) and name != DEAD_SUFFIX:
+        name = name[: -len(DEAD_SUFFIX)]
+    return name
 
 
 @lru_cache(maxsize=10_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from sockpq import ClusterMap, MappedCluster
+from sockpq.names import alive
 
 from sockpqd.pqctl.actions.maps.changes import with_cluster, without_cluster, without_lost_cluster
 from sockpqd.pqctl.actions.maps.clusters import Clusters, changing, clusters_of
@@ -83,6 +84,6 @@ def _must_be_unused(found: Clusters, name: str) -> None:
     left = remains(found.client(name), "", lambda _: True)
     if left.jobs:
         queues = ", ".join(one.name for one in left.queues[:3]) + (", .." if len(left.queues) > 3 else "")
-        spread = [one.name for one in left.queues if one.name in found.map.spread]
+        spread = [alive(one.name) for one in left.queues if found.map.is_spread(one.name)]
         hint = f"`pqctl map spread {spread[0]} --off` has them worked off" if spread else "they have to end first"
         raise Failure(REFUSED, f"{name} has {left}, in {queues}: {hint}")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from time import monotonic, sleep
 
+from sockpq.names import alive
+
 from sockpqd.pqctl.actions.maps.changes import moving_to, owned_by, owner_of_prefix, rule_of, spreading
 from sockpqd.pqctl.actions.maps.clusters import Clusters, changing
-from sockpqd.pqctl.actions.maps.remains import Remains, alive, remains, unending
+from sockpqd.pqctl.actions.maps.remains import Remains, remains, unending
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
 from sockpqd.pqctl.output.stdio import say
@@ -106,7 +108,7 @@ def _elsewhere(found: Clusters, prefix: str, to: str) -> dict[str, Remains]:
     """Return the jobs that clusters other than `to` have under names without a longer rule."""
     def belongs(name: str) -> bool:
         rule = rule_of(found.map, alive(name))
-        return (rule is None or len(rule) <= len(prefix)) and alive(name) not in found.map.spread
+        return (rule is None or len(rule) <= len(prefix)) and not found.map.is_spread(name)
 
     looked = {name: remains(found.client(name), prefix, belongs) for name in found.names if name != to}
     return {name: left for name, left in looked.items() if left.jobs}

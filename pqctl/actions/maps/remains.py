@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from sockpq import Client, QueueTotals
+from sockpq.names import DEAD_SUFFIX
 
 from sockpqd.pqctl.output.text import counted
-
-DEAD_SUFFIX = "_dead"       # a dead-letter queue
 
 
 class Remains(NamedTuple):
@@ -27,13 +26,6 @@ class Remains(NamedTuple):
         counts = ", ".join(f"{count:,} {state}" for state in states
                            if (count := sum(getattr(one, state) for one in self.queues)))
         return f"{counted(self.jobs, 'job')} ({counts})"
-
-
-def alive(name: str) -> str:
-    """Return the queue whose dead-letter queue has this name, or else the name itself: both have the same owner."""
-    while name.endswith(DEAD_SUFFIX) and name != DEAD_SUFFIX:
-        name = name.removesuffix(DEAD_SUFFIX)
-    return name
 
 
 def remains(client: Client, prefix: str, belongs: Callable[[str], bool]) -> Remains:

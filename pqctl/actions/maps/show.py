@@ -8,7 +8,7 @@ from sockpq import ClusterMap, Unavailable
 
 from sockpqd.pqctl.actions.maps.changes import lines
 from sockpqd.pqctl.actions.maps.clusters import NO_MAP, Clusters, clusters_of
-from sockpqd.pqctl.actions.maps.remains import alive, remains
+from sockpqd.pqctl.actions.maps.remains import remains
 from sockpqd.pqctl.connect import find
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
@@ -88,7 +88,7 @@ def _of_clusters(found: Clusters) -> Iterator[str]:
 
 def _in_place(known: ClusterMap, queue: str, cluster: str) -> bool:
     """Return whether the cluster may have jobs of the queue."""
-    if alive(queue) in known.spread or known.owner(queue) == cluster:
+    if known.is_spread(queue) or known.owner(queue) == cluster:
         return True
     return any(queue.startswith(prefix) and moving.source == cluster for prefix, moving in known.moving.items())
 

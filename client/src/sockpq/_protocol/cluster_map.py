@@ -8,8 +8,8 @@ from typing import NamedTuple
 from sockpq._protocol.addresses import parse_server
 from sockpq._protocol.arguments import CLUSTER, CLUSTER_NAME, NAME
 from sockpq.errors import BadArguments
+from sockpq.names import alive
 
-DEAD_SUFFIX = "_dead"       # the dead-letter queue <q>_dead is owned with <q>
 NOBODY = "-"
 
 
@@ -32,7 +32,7 @@ class ClusterMap(NamedTuple):
 
     `clusters`: by name; the first one is home, which owns all names without a rule. `rules`: the owning cluster by
     prefix of names, None: none at present. `moving`: moves in progress by prefix; they take precedence over a rule of
-    the same prefix. `spread`: queues that every cluster accepts.
+    the same prefix. `spread`: queues that every cluster accepts, as it does their dead-letter queues; see is_spread().
     """
 
     version: int = 0
@@ -48,8 +48,7 @@ class ClusterMap(NamedTuple):
 
     def owner(self, name: str) -> str | None:
         """Return the cluster that owns the name of a queue, topic, pulse or channel; None: no cluster does now."""
-        while name.endswith(DEAD_SUFFIX) and name != DEAD_SUFFIX:
-            name = name[: -len(DEAD_SUFFIX)]
+        name = alive(name)
         for length in range(len(name), 0, -1):
             prefix = name[:length]
             if prefix in self.moving:
@@ -57,6 +56,10 @@ class ClusterMap(NamedTuple):
             if prefix in self.rules:
                 return self.rules[prefix]
         return self.home
+
+    def is_spread(self, queue: str) -> bool:
+        """Return whether every cluster accepts jobs for this queue: one of `spread`, or the dead-letter queue of one."""
+        return alive(queue) in self.spread
 
     def text(self) -> str:
         """Return its lines, as MAP SET takes them."""

@@ -126,9 +126,10 @@ class Resolver:
         (route,) = found.values()
         if route is None:
             raise JobNotFound("its cluster is not in the map any more")
-        if target.names and routes.owner(target.names[0]) not in (route, None):
-            owner = there(routes.owner(target.names[0]), target.names[0])
-            raise CrossCluster(f"the job is in cluster {route.name}, {target.names[0]} is owned by {owner.name}")
+        for name in target.names:
+            if not routes.is_spread(name) and routes.owner(name) not in (route, None):
+                owner = there(routes.owner(name), name)
+                raise CrossCluster(f"the job is in cluster {route.name}, {name} is owned by {owner.name}")
         return route
 
 

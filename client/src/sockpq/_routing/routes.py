@@ -7,9 +7,10 @@ from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
 from sockpq._engine.executor import Executor
-from sockpq._protocol.cluster_map import DEAD_SUFFIX, ClusterMap
+from sockpq._protocol.cluster_map import ClusterMap
 from sockpq._protocol.job_ids import tags
 from sockpq._routing.targets import ANY
+from sockpq.names import alive
 
 T = TypeVar("T")
 
@@ -79,7 +80,7 @@ class Routes:
 
     def is_spread(self, name: str) -> bool:
         """Return whether every cluster accepts jobs for this queue."""
-        return name in self.map.spread
+        return self.map.is_spread(name)
 
     def with_tag(self, tag: int) -> Route | None:
         """Return the cluster of jobs with this tag, None if the map no longer has it."""
@@ -101,7 +102,7 @@ class Routes:
         return max(self.all, key=lambda route: _weight(self.map.clusters[route.name].id, key))
 
     def _find_sources(self, name: str) -> tuple[Route, ...]:
-        if name in self.map.spread:
+        if self.is_spread(name):
             return self.all
         owner, moving = self.owner(name), self._moving(name)
         if owner is None:
@@ -110,8 +111,7 @@ class Routes:
 
     def _moving(self, name: str) -> str | None:
         """Return the cluster from which this name moves; None if it does not move."""
-        while name.endswith(DEAD_SUFFIX) and name != DEAD_SUFFIX:
-            name = name[: -len(DEAD_SUFFIX)]
+        name = alive(name)
         for length in range(len(name), 0, -1):
             prefix = name[:length]
             if prefix in self.map.moving:

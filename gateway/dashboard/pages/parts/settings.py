@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sockpqd.core import OWN_PREFIX, Order, Overflow, Pulse, QueueSettings, Sched, Then
+from sockpqd.core import OWN_PREFIX, Order, Overflow, Pulse, QueueSettings, Sched, Then, dead_queue_of
 from sockpqd.gateway.dashboard.markup import Child, Markup, pairs
 from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, size
 
@@ -32,7 +32,7 @@ def _of_attempts(view: View, name: str, its: QueueSettings) -> Iterator[tuple[st
         f"{duration(its.expire_ms)} for a GET that names none; then {ends[then]}" if its.expire_ms
         else "none, unless a GET or the job names one: the job of a dead worker stays with it")
     yield "attempts", (
-        f"{counted(its.tries, 'attempt')}, then the job lies dead in {its.dead or f'{name}_dead'}" if its.tries
+        f"{counted(its.tries, 'attempt')}, then the job lies dead in {its.dead or dead_queue_of(name)}" if its.tries
         else "as many as it takes: no job dies, unless its own TRIES say so or a worker buries it")
     yield "after a failed attempt", (
         f"it waits for {duration(its.backoff_ms)}, each time twice as long, at most {duration(its.backoff_max_ms)}"

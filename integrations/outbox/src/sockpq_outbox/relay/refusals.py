@@ -40,7 +40,8 @@ def refusal_of(error: Aborted | RowRefused, rows: Sequence[Row]) -> Refusal | No
 
 def across_clusters(rows: Sequence[Row], ledger: str, clusters: ClusterMap) -> Refusal | None:
     """Return what cannot be in one transaction with the ledger; None if the map has changed, so that all wait."""
-    spread = [row for row in rows if row.queue in clusters.spread]
+    # The dead-letter queue of a spread queue is spread with it; ClusterMap.is_spread() is newer than the oldest client.
+    spread = [row for row in rows if {row.queue, row.queue.removesuffix("_dead")} & clusters.spread]
     if spread:
         return Refusal(spread, False, "its queue is spread over several clusters: an outbox needs one that owns it")
     if any(clusters.owner(row.queue) != clusters.owner(ledger) for row in rows):

@@ -9,6 +9,7 @@ from sockpq._protocol.commands.jobs import touch
 from sockpq._routing import known_clusters, taking
 from sockpq._streaming import bound_sessions, event_stream
 from sockpq._streaming.bound_session import BoundSession
+from sockpq.names import NAME_MAX
 
 from tests.client.caller import Caller
 from tests.client.conftest import MakeClient
@@ -296,6 +297,24 @@ def test_dead_letters_of_a_spread_queue(pair: Pair, client: Client) -> None:
         client.put("s_dead", b"%d" % number)
     assert [sum(pair.count(name, "s_dead")) for name in "ab"] == [5, 5]
     assert client.get("s_dead_dead", expire=60) is None
+
+
+def test_dead_letters_under_a_cut_name_are_found_in_every_cluster(pair: Pair, client: Client) -> None:
+    """The map has only the longer name: each cluster has dead jobs, and the owner of what is left accepts new ones."""
+    kept = "s" * (NAME_MAX - len("_dead"))
+    spread, ruled, dead = f"{kept}s", f"{kept}r", f"{kept}_dead"
+    pair.set({ruled: "b"}, spread=(spread,))
+    for queue in spread, spread, ruled:
+        client.put(queue, b"")
+    for job in client.consume([spread, ruled], expire=60, wait=0.3):
+        job.bury()
+    assert [sum(pair.count(name, dead)) for name in "ab"] == [1, 2]
+    assert client.total(dead).jobs == 3
+    client.put(dead, b"")
+    assert [sum(pair.count(name, dead)) for name in "ab"] == [2, 2]
+    with pytest.raises(CrossCluster):
+        client.get(dead, block="until_done", expire=60)
+    assert len(list(client.consume(dead, expire=60, wait=0.3))) == 4
 
 
 def test_a_job_of_any_cluster_is_moved_to_a_spread_queue(pair: Pair, client: Client) -> None:

@@ -88,7 +88,7 @@ def _of_clusters(found: Clusters) -> Iterator[str]:
 
 def _in_place(known: ClusterMap, queue: str, cluster: str) -> bool:
     """Return whether the cluster may have jobs of the queue."""
-    if known.is_spread(queue) or known.owner(queue) == cluster:
+    if known.is_apart(queue) or known.owner(queue) == cluster:
         return True
     return any(queue.startswith(prefix) and moving.source == cluster for prefix, moving in known.moving.items())
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sockpq._protocol.addresses import parse_server
 from sockpq._protocol.arguments import CLUSTER, CLUSTER_NAME, NAME
 from sockpq.errors import BadArguments
-from sockpq.names import alive
+from sockpq.names import DEAD_SUFFIX, NAME_MAX, alive
 
 NOBODY = "-"
 
@@ -58,8 +58,20 @@ class ClusterMap(NamedTuple):
         return self.home
 
     def is_spread(self, queue: str) -> bool:
-        """Return whether every cluster accepts jobs for this queue: one of `spread`, or the dead-letter queue of one."""
+        """Return whether every cluster accepts jobs for this queue: it is one of `spread`, or its dead-letter queue."""
         return alive(queue) in self.spread
+
+    def is_apart(self, queue: str) -> bool:
+        """Return whether every cluster may have jobs of this queue, although it may accept none.
+
+        The name of a dead-letter queue has at most NAME_MAX characters, so those of long names are cut. A line of the
+        map for a longer name decides where its jobs die, and does not hold for the cut name.
+        """
+        if self.is_spread(queue):
+            return True
+        kept = queue.removesuffix(DEAD_SUFFIX)
+        return len(kept) + len(DEAD_SUFFIX) == NAME_MAX and kept != queue and any(
+            len(name) > len(kept) and name.startswith(kept) for name in (*self.rules, *self.moving, *self.spread))
 
     def text(self) -> str:
         """Return its lines, as MAP SET takes them."""

@@ -492,7 +492,7 @@ class Router:
         options: Options,
     ) -> tuple[Any, bool]:
         several = names == (ANY,) or any(
-            routes.is_spread(name) or routes.owner(name) is not routes.owner(names[0]) for name in names)
+            routes.is_apart(name) or routes.owner(name) is not routes.owner(names[0]) for name in names)
         if several and command.line.startswith(b"GETBE"):
             raise CrossCluster(UNTIL_DONE)
         clusters = [route.executor for route in sources]

@@ -82,6 +82,10 @@ class Routes:
         """Return whether every cluster accepts jobs for this queue."""
         return self.map.is_spread(name)
 
+    def is_apart(self, name: str) -> bool:
+        """Return whether every cluster may have jobs of this queue; see ClusterMap.is_apart()."""
+        return self.map.is_apart(name)
+
     def with_tag(self, tag: int) -> Route | None:
         """Return the cluster of jobs with this tag, None if the map no longer has it."""
         return self._by_tag.get(tag) or (self.home if tag == 0 else None)
@@ -102,10 +106,8 @@ class Routes:
         return max(self.all, key=lambda route: _weight(self.map.clusters[route.name].id, key))
 
     def _find_sources(self, name: str) -> tuple[Route, ...]:
-        if self.is_spread(name):
-            return self.all
         owner, moving = self.owner(name), self._moving(name)
-        if owner is None:
+        if owner is None or self.is_apart(name):
             return self.all
         return (self._by_name[moving], owner) if moving else (owner,)
 

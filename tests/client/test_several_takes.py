@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from sockpq import Client, CrossCluster, Key, Moving, Unavailable
+from sockpq import Client, CrossCluster, ForbiddenError, Key, Moving, SockpqError, Unavailable
 from sockpq._backends.sync import run
+from sockpq._engine.call_runner import Call
+from sockpq._engine.executor import Executor
 from sockpq._protocol.commands.jobs import touch
 from sockpq._routing import known_clusters, taking
 from sockpq._streaming import bound_sessions, event_stream
@@ -67,6 +71,30 @@ def test_the_first_job_of_any_cluster_ends_the_wait(
 def test_a_wait_in_both_ends_in_time(client: Client) -> None:
     assert client.get(["q", "b.q"], expire=60, wait=0.2) is None
     assert client.get_many(3, ["q", "b.q"], expire=60, wait=0.2) == []
+
+
+@pytest.mark.parametrize(("failing", "error"), [(("b",), ForbiddenError), (("a", "b"), Unavailable)])
+def test_a_wait_that_a_cluster_refuses_or_that_none_serves_is_over(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, failing: tuple[str, ...], error: type[SockpqError]
+) -> None:
+    """Only a silent cluster beside one that answers is asked again."""
+    def fail_in(executor: Executor) -> None:
+        run_call = executor.run_call
+
+        async def fail(call: Call[Any], put_back: Any) -> Any:
+            if call.command.line.startswith(b"GETB "):
+                raise error("it failed")
+            return await run_call(call, put_back)
+        monkeypatch.setattr(executor, "run_call", fail)
+
+    with Client(pair.a.servers, timeout=60) as client:
+        client.connect()
+        for route in run(client._executor.sources(("q", "b.q"))):
+            if route.name in failing:
+                fail_in(route.executor)
+        with pytest.raises(error):
+            client.get(["q", "b.q"], expire=60, wait=3)
+        assert client.get(["q", "b.q"], expire=60) is None
 
 
 def test_a_second_job_goes_back_to_its_place(

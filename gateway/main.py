@@ -49,7 +49,8 @@ CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--clusters", type=click.IntRange(1, CLUSTERS_MAX), default=1, metavar="K",
               help="With --dev: run K such clusters, named a, b, .., which programs use as one, in ./sockpqd-dev-NxK.")
 @click.option("--hash-secret", "as_hash", is_flag=True,
-              help="Read a user's secret from the terminal or standard input and print what the users file wants.")
+              help="Read a user's secret from the terminal or standard input and print its hash, the value of `scrypt`"
+                   " in the users file.")
 @click.option("--bootstrap", is_flag=True,
               help="Found a new cluster although not every member says that it is empty; if one is not, jobs are lost.")
 @click.version_option(package_name="sockpqd", prog_name="sockpqd")

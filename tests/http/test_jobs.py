@@ -199,6 +199,14 @@ def test_what_is_wrong_is_named(web: httpx.Client) -> None:
     assert web.get("/v1/totals").json()["jobs"] == 0
 
 
+def test_what_does_not_exist_is_named_in_words(web: httpx.Client) -> None:
+    answer = web.post("/v1/queues/mail/jobs", json={"txt": "x"})
+    assert answer.json()["detail"] == "#/txt: there is no such field or parameter"
+    for path in ("/", "/v1/queue/mail"):
+        answer = web.get(path)
+        assert (answer.status_code, answer.json()["detail"]) == (404, "there is no such path: /docs shows all requests")
+
+
 def test_a_path_without_a_method_names_others(web: httpx.Client) -> None:
     answer = web.get("/v1/queues/mail")
     assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE")

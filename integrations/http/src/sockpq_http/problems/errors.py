@@ -83,7 +83,8 @@ def problem_of_values(errors: Iterable[Mapping[str, Any]]) -> Problem:
 
 def problem_of_http(error: HTTPException) -> Problem:
     """Return the problem for an error of the framework, such as an unknown path or a body that is not JSON."""
-    return Problem(error.status_code, str(error.detail), headers=error.headers)
+    detail = "there is no such path: /docs shows all requests" if error.status_code == 404 else str(error.detail)
+    return Problem(error.status_code, detail, headers=error.headers)
 
 
 def no_such_method(method: str, allowed: Iterable[str], below: Iterable[str]) -> Problem:
@@ -95,6 +96,8 @@ def no_such_method(method: str, allowed: Iterable[str], below: Iterable[str]) ->
 
 def _detail(error: Mapping[str, Any]) -> str:
     """Describe what is wrong with a value; the form of a text is described in words, not by its pattern."""
+    if error.get("type") == "extra_forbidden":
+        return "there is no such field or parameter"
     pattern = str((error.get("ctx") or {}).get("pattern"))
     return (WORDS.get(pattern) or str(error.get("msg", "not valid")))[:500]
 

@@ -32,7 +32,7 @@ PROMISED = [
     ("SECURITY.md", f"a call for another node, or its answer, has {cluster.CALL_BYTES_MAX // MIB} MiB at most"),
     ("SECURITY.md", f"{core.SESSIONS_MAX:,} in all"),
     ("OPERATIONS.md", f"At most {http.STREAMS_MAX} streams, one hour each; "
-                      f"who leaves {gateway.EVENT_BACKLOG_BYTES // MIB} MiB unread is cut"),
+                      f"a client that leaves {gateway.EVENT_BACKLOG_BYTES // MIB} MiB unread is cut"),
     ("OPERATIONS.md", f"A node has at most {cluster.PAGE_FILES_MAX} of these files, of {SEGMENT_BYTES // MIB} MiB, "
                       f"or of an eighth of the room there is, but no less than {SEGMENT_BYTES_MIN // MIB} MiB"),
     ("OPERATIONS.md", f"(at most {cluster.BALLAST_BYTES_MAX // GIB} GiB, never the last 32 MiB of the disk)"),

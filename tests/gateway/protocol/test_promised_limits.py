@@ -49,10 +49,10 @@ LIMITS = [
     ("is remembered, 0 to 86400", "SCHED CONFIG GROUPKEEP 86400", "SCHED CONFIG GROUPKEEP 86401"),
     ("1 to 10000 in 0.1 to 86400 seconds,", "GROUP CONFIG g RATE 10000 PER 1", "GROUP CONFIG g RATE 10001 PER 1"),
     ("1 to 10000 in 0.1 to 86400 seconds,", "GROUP CONFIG g RATE 1 PER 0.1", "GROUP CONFIG g RATE 1 PER 0.09"),
-    ("the time of so many groups, 1 to 1000", "GROUP CONFIG g WEIGHT 1000", "GROUP CONFIG g WEIGHT 1001"),
+    ("the time of this many groups, 1 to 1000", "GROUP CONFIG g WEIGHT 1000", "GROUP CONFIG g WEIGHT 1001"),
     ("TTL of a session that is opened without one, 1 to 86400", "CONFIG SESSIONTTL 86400", "CONFIG SESSIONTTL 86401"),
     ("gives the pulse data (64 KiB at most)", "PULSE SET p 65536", "PULSE SET p 65537"),
-    ("At most 65,536 bytes, else `413`", "MAP SET 1 65536", "MAP SET 1 65537"),
+    ("A map has at most 65,536 bytes, else `413`", "MAP SET 1 65536", "MAP SET 1 65537"),
 ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from sockpq import Client, Elsewhere
+from sockpq.names import NAME_MAX
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
@@ -172,6 +173,22 @@ def test_a_queue_is_spread_and_gathered(mapped: tuple[str, str], capsys: pytest.
         other.get("thumbs").done()
         told(capsys, a, "map", "spread", "thumbs", "--off")
         home.get("thumbs").done()
+
+
+def test_dead_letters_of_a_spread_queue_are_in_place(
+    mapped: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also under a name that is cut, for which the map has no line."""
+    a, b = mapped
+    for queue in ("thumbs", "t" * NAME_MAX):
+        told(capsys, a, "map", "spread", queue)
+        with Client(b, follow_map=False) as other:
+            other.put(queue, b"1")
+            other.get(queue).bury()
+            assert told(capsys, a, "map", "check").startswith("2 clusters with version ")
+            other.kick(queue, 1)
+            other.get(queue).done()
+        told(capsys, a, "map", "spread", queue, "--off")
 
 
 def test_what_lies_elsewhere_is_found(mapped: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -132,6 +132,20 @@ def test_rooms_stand_in_their_order(package: str) -> None:
     assert upward(imports, ORDER[package]) == []
 
 
+def documented(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the rooms of each package in a document's table of rooms: the first word of each part between dots."""
+    table = text.partition("| package | rooms, in their order |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    return {package: tuple(part.split("`")[1] for part in rooms.split(" · ")) for package, rooms in rows}
+
+
+def test_the_table_of_rooms_has_them_in_their_order() -> None:
+    found = documented((ROOT / "docs/ARCHITECTURE.md").read_text())
+    assert found.keys() == ORDER.keys()
+    for package, rooms in found.items():
+        assert rooms == ORDER[package], f"docs/ARCHITECTURE.md, Rooms: {package}"
+
+
 @pytest.mark.parametrize("package", ORDER)
 def test_no_files_import_each_other_in_a_circle(package: str) -> None:
     assert circle(imports_of(package)) == []

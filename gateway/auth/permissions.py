@@ -15,11 +15,9 @@ from sockpqd.core import (
     OWN_PREFIX,
     AnySelector,
     Await,
-    Delete,
     Get,
     GetWith,
     JobPut,
-    Kick,
     Machine,
     Number,
     Place,
@@ -201,8 +199,7 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     if isinstance(selector, Selector) and selector.id:
         return _of_job(rights.get, selector.id, cluster)
     if isinstance(selector, Number):
-        ended = isinstance(command.operation, Delete | Kick) and command.operation.ended
-        refusal, hidden = _of_number(rights.queue, selector.number, cluster, ended=ended)
+        refusal, hidden = _of_number(rights.queue, selector.number, cluster)
         if hidden and command.operation is None:
             command.arguments = (Number(NO_JOB), *command.arguments[1:])
         elif hidden:
@@ -229,27 +226,12 @@ def change(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     return selected(rights, command, cluster) if _owns(rights, command.operation.item) else FORBIDDEN
 
 
-def selected_ended(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `queue` for the queue of the job of this number, even if it has ended."""
-    (selector, *rest) = command.arguments
-    refusal, hidden = _of_number(rights.queue, selector.number, cluster, ended=True)
-    if hidden:
-        command.arguments = (Number(NO_JOB), *rest)
-    return refusal
-
-
-def selected_record(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """As `selected`, but a job may also be named by its number after it ended (PEEK .. ERROR)."""
-    of_number = isinstance(command.arguments[0], Number)
-    return (selected_ended if of_number else selected)(rights, command, cluster)
-
-
 def awaited(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `queue` for the queue of the job of this number; for the queue of a key `put` is enough."""
     selector = command.operation.selector
     if isinstance(selector, Selector):
         return awaiting(rights, selector.queue, by_key=True)
-    refusal, hidden = _of_number(rights.queue, selector.number, cluster, ended=True)
+    refusal, hidden = _of_number(rights.queue, selector.number, cluster)
     if hidden:
         command.operation = Await(Number(NO_JOB))
     return refusal
@@ -261,19 +243,20 @@ def awaiting(rights: Rights, queue: str, *, by_key: bool) -> bytes | None:
 
 
 def _of_number(
-    prefixes: tuple[str, ...], number: int, cluster: Cluster, *, ended: bool = False,
+    prefixes: tuple[str, ...], number: int, cluster: Cluster,
 ) -> tuple[bytes | None, bool]:
     """Return the refusal, and whether the job is hidden: the user has none of `prefixes` for its queue.
 
-    A hidden job is looked up as NO_JOB, so it looks as if it no longer existed. A number that is not assigned yet
-    is refused, as an id is. `ended`: the job may have ended.
+    A hidden job is looked up as NO_JOB, so it looks as if it no longer existed. So is one of which only the record is
+    left, also for commands that do not ask for records: an entry on its way may bring it back. A number that is not
+    assigned yet is refused, as an id is.
     """
     if "" in prefixes:
         return None, False
     if not prefixes:
         return FORBIDDEN, False
     job = cluster.machine.peek(Number(number))
-    queue = job.queue if job is not None else cluster.machine.queue_of_ended(number) if ended else None
+    queue = job.queue if job is not None else cluster.machine.queue_of_ended(number)
     if queue is not None:
         return None, not queue.startswith(prefixes)
     return _to_come(cluster, JOB_NOT_FOUND) if number >= cluster.machine.next_seq else None, False

@@ -132,8 +132,9 @@ class OperationExecution:
         return all(may(rights, "get", queue) for queue in queues_of(get))
 
     def _may_get_number(self, get: GetWith, rights: Rights) -> bool:
-        job = self._numbered(get)
-        return job is None or may(rights, "get", job.queue)
+        assert get.number is not None
+        queue = self._queue_of(get.number)
+        return queue is None or may(rights, "get", queue)
 
     def _may_end(self, end: End | Touch, rights: Rights) -> bool:
         queue = self._cluster.machine.queue_of(end.id)
@@ -143,12 +144,17 @@ class OperationExecution:
         selector = None if isinstance(change, PauseQueue) else change.selector
         if isinstance(change, Kick | PauseQueue) and selector is None:
             return may(rights, "queue", change.queue)
-        job = self._find(selector)
-        return job is None or may(rights, "queue", job.queue)
+        queue = self._queue_of(selector.number) if type(selector) is Number else None
+        return queue is None or may(rights, "queue", queue)
 
     def _still_may(self, kick: Kick) -> bool:
         rights = self.guard.rights
         return not self._services.access.required or (rights is not None and self._may_change(kick, rights))
+
+    def _queue_of(self, number: int) -> str | None:
+        """Return the queue of a job, also of one that has ended: an entry on its way may bring it back."""
+        job = find_job(self._cluster.machine, number)
+        return self._cluster.machine.queue_of_ended(number) if job is None else job.queue
 
     def _numbered(self, get: GetWith) -> JobView | None:
         assert get.number is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sockpqd.core import JobState, Number
 from tests.gateway.auth.test_rights_when_told import users
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, with_gateway
 
@@ -97,6 +98,30 @@ def test_a_record_of_others_is_answered_like_one_that_is_gone() -> None:
                 answers.append(ann.take())
             assert answers[0] == answers[1] == answers[2] != b"", command
         assert gateway.cluster.machine.retained("theirs")[0] == 1
+    with_gateway(test, users=users(boss="admin", ann="queue:ann*,get:ann*"))
+
+
+@pytest.mark.parametrize("command", [
+    b"GET NUMBER %d", b"DELETE NUMBER %d", b"CHANGE NUMBER %d DATA 3\r\nnew", b"BEGIN\r\nDELETE NUMBER %d\r\nCOMMIT",
+])
+def test_a_record_is_hidden_while_an_entry_brings_its_job_back(command: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        boss, ann = gateway.connect("boss", "boss"), gateway.connect("ann", "ann")
+        boss.send(b"QUEUE CREATE theirs RETAIN 900\r\n")
+        await gateway.settle()
+        boss.take()
+        ended = await numbered(gateway, boss, b"PUT theirs 0 1 NUMBER\r\nx")
+        boss.send(b"GET NUMBER %d\r\nDONE 1\r\n" % ended)
+        await gateway.settle()
+        assert boss.take().endswith(b"x200 OK FINQ\r\n")
+        boss.send(b"KICK JOB NUMBER %d ENDED\r\n" % ended)
+        ann.send(command % ended + b"\r\n")           # before the entry is executed
+        await gateway.settle()
+        assert boss.take() == b"200 OK 1\r\n"
+        assert b"404 Job Not Found" in ann.take()
+        job = gateway.cluster.machine.peek(Number(ended))
+        assert job is not None
+        assert (job.state, job.body()) == (JobState.READY, b"x")
     with_gateway(test, users=users(boss="admin", ann="queue:ann*,get:ann*"))
 
 

@@ -24,7 +24,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "sockpq"
 # As the client calls them: the files.
 MODULES = {"jobs": "jobs", "records": "records", "items": "items", "queue_commands": "queues", "groups": "groups",
            "cluster": "cluster", "clusters": "clusters", "event_commands": "events", "pulses": "pulses"}
-HELD = {"bodies": "self._executor.bodies"}        # parameters that callers do not give
+HELD = {"bodies": "self._router.bodies"}        # parameters that callers do not give
 BY_HAND = {"getting.py", "heartbeat.py", "keepalive.py", "__init__.py"}     # of _async: they have no blocking form
 LINE_MAX = 120
 DECLARED = re.compile(r"    # declared: (\w+) ([\w ]+)\n")
@@ -203,7 +203,7 @@ def _method(kind: str, call: Call) -> str:
     if kind == "Transaction":
         ends = f", {parameters[0].name}" if "job" in call.flags or call.name == "delete" else ""
         return _written("def", call.name, [*parameters, *extra], "None", _short(call), _call("self._add", built + ends))
-    body = _call(f"{returned}await run(self._executor.{run}", f"{built}, {sent}", ")")
+    body = _call(f"{returned}await run(self._router.{run}", f"{built}, {sent}", ")")
     if kind == "Job":
         body = f"        self._ended = True\n{body}"
     documentation = _short(call) if kind == "Job" else call.documentation

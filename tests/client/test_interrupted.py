@@ -113,7 +113,7 @@ def test_a_client_that_is_closed(server: RealServer, proxy: HastyProxy) -> None:
         taking.join(60)
         assert len(failures) == 1
         assert server.ready_and_running("q") == (1, 0)
-    assert not client._executor.first._connections._pool._idle     # what gave it back is closed as well
+    assert not client._router.first._connections._pool._idle     # what gave it back is closed as well
 
 
 def test_an_asyncio_client_that_is_closed(server: RealServer, proxy: HastyProxy) -> None:

@@ -89,7 +89,7 @@ def test_a_wait_that_a_cluster_refuses_or_that_none_serves_is_over(
 
     with Client(pair.a.servers, timeout=60) as client:
         client.connect()
-        for route in run(client._executor.sources(("q", "b.q"))):
+        for route in run(client._router.sources(("q", "b.q"))):
             if route.name in failing:
                 fail_in(route.executor)
         with pytest.raises(error):
@@ -419,7 +419,7 @@ def test_leases_in_a_live_cluster_are_renewed_while_another_is_dead() -> None:
         jobs = [client.get(name, expire=60, block=True) for name in ("b.q", "q")]
         dying.b.kill("n1")
         touches = [touch(job, 90) for job in jobs]
-        answers = run(client._executor.run_batch(touches, timeout=1, each=True))
+        answers = run(client._router.run_batch(touches, timeout=1, each=True))
         assert [answer and type(answer.error) for answer in answers] == [Unavailable, type(None)]
         with pytest.raises(Unavailable):
             client.done_many(jobs, timeout=1)

@@ -27,11 +27,11 @@ def canvases(app: App) -> dict[str, Canvas]:
     }
 
 
-def put_by(app: App, canvas: Canvas, executor: Any) -> FlowHandle:
-    """Put a flow as app.flow() does, by this executor."""
+def put_by(app: App, canvas: Canvas, router: Any) -> FlowHandle:
+    """Put a flow as app.flow() does, by this router."""
     plan = Plan(canvas, flow_name())
     failing = called(call(app, "sorry").s("failed"))
-    numbers = made(executor, written(plan, app.codec, executor.bodies, failing))
+    numbers = made(router, written(plan, app.codec, router.bodies, failing))
     return FlowHandle(app, flow_of(plan, numbers, canvas.last, canvas.joined))
 
 
@@ -44,7 +44,7 @@ def test_all_of_it_runs_or_nothing_wherever_its_author_dies(
     ends = []
     for at in range(20):
         RAN.clear()
-        dying: Any = Dying(app.client._executor, at, executed)
+        dying: Any = Dying(app.client._router, at, executed)
         try:
             put_by(app, canvas, dying)
         except Death:
@@ -67,7 +67,7 @@ def test_a_flow_that_is_refused_is_withdrawn_at_once(
 ) -> None:
     canvas = canvases(app)[kind]
     for at in range(20):
-        dying: Any = Dying(app.client._executor, at, False, Unavailable)
+        dying: Any = Dying(app.client._router, at, False, Unavailable)
         try:
             put_by(app, canvas, dying)
         except Unavailable:
@@ -93,7 +93,7 @@ def test_an_author_that_comes_too_late_starts_nothing(
 
     refusals: set[type] = set()
     for late_at in range(1, 20):
-        late: Any = Late(app.client._executor, -1, False)
+        late: Any = Late(app.client._router, -1, False)
         try:
             put_by(app, canvas, late)
         except Aborted as error:

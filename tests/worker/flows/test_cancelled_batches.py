@@ -73,8 +73,8 @@ def test_wherever_its_author_dies_a_batch_is_cancelled_or_as_if_it_had_not_begun
     ends = []
     for at in range(20):
         RAN.clear()
-        dying: Any = Dying(app.client._executor, at, executed)
-        monkeypatch.setattr(batch_module, "executor_of", lambda app, dying=dying: dying)
+        dying: Any = Dying(app.client._router, at, executed)
+        monkeypatch.setattr(batch_module, "router_of", lambda app, dying=dying: dying)
         batch = watched(app)
         try:
             batch.__enter__()

@@ -33,13 +33,13 @@ class Worker:
 
     def __init__(self, server: Timed, app: App) -> None:
         self._server, self._queues = server, app.queues
-        self._executor = app.client._executor
+        self._router = app.client._router
         self._serving = Serving(app)
 
     def take(self) -> Handed | None:
         """Take the next job, if there is one after all automatic transitions."""
         for _ in range(TURNS):
-            if job := run(self._executor.run(jobs.get(self._queues, expire=60, meta=True))):
+            if job := run(self._router.run(jobs.get(self._queues, expire=60, meta=True))):
                 return job
             self._server.pass_time(0)
         return None
@@ -48,7 +48,7 @@ class Worker:
         """Work on a job that was taken."""
         outcome = self._serving.work(job)
         if outcome.kind != "ended":
-            run(end_job(self._executor, job, outcome, 30))
+            run(end_job(self._router, job, outcome, 30))
 
     def work_off(self) -> None:
         """Work until nothing is ready."""
@@ -74,26 +74,26 @@ class Death(BaseException):
 
 
 class Dying:
-    """An executor whose process dies at its call number `at` (0, 1, ..), before or after the servers execute it."""
+    """A router whose process dies at its call number `at` (0, 1, ..), before or after the servers execute it."""
 
-    def __init__(self, executor: Router, at: int, executed: bool, death: type[BaseException] = Death) -> None:
-        self.bodies, self.limits = executor.bodies, executor.limits
+    def __init__(self, router: Router, at: int, executed: bool, death: type[BaseException] = Death) -> None:
+        self.bodies, self.limits = router.bodies, router.limits
         self.calls = 0
-        self._executor, self._at, self._executed, self._death = executor, at, executed, death
+        self._router, self._at, self._executed, self._death = router, at, executed, death
 
     async def run(self, command: Command[Any], **options: Any) -> Any:
         self.calls += 1
         dies = self.calls - 1 == self._at
         if dies and not self._executed:
             raise self._death("before")
-        value = await self._executor.run(command, **options)
+        value = await self._router.run(command, **options)
         if dies:
             raise self._death("behind")
         return value
 
     async def owner_of(self, queues: tuple[str, ...]) -> str:
         """Return the owner without a command to the servers."""
-        return await self._executor.owner_of(queues)
+        return await self._router.owner_of(queues)
 
 
 def left_over(client: Client) -> tuple[int, list[Any]]:

@@ -51,7 +51,7 @@ def hold(job):
 
 def address_of(client: Client) -> tuple[str, int]:
     """Return where the server is."""
-    host, port = str(client._executor.addresses[0]).split(":")
+    host, port = str(client._router.addresses[0]).split(":")
     return host, int(port)
 
 

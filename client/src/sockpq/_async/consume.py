@@ -42,7 +42,7 @@ class Consumption:
 
     def __init__(
         self,
-        executor: Router,
+        router: Router,
         taking: batches.TakeSource,
         timeout: float | None,
         heartbeat: bool,
@@ -54,7 +54,7 @@ class Consumption:
 
         `finds_lease`: the queue's own lease takes precedence over the lease of `taking`, which is always renewed.
         """
-        self._executor = executor
+        self._router = router
         self._process = os.getpid()
         self._timeout = timeout
         self._prefetch = prefetch
@@ -94,8 +94,8 @@ class Consumption:
                 self._stopwatch = stopwatch(self._clock)
                 if self._measures:
                     job._stopwatch = self._stopwatch
-                if self._executor.tracing:
-                    self._work = self._executor.tracing.begin_work(job.queue, job._headers)
+                if self._router.tracing:
+                    self._work = self._router.tracing.begin_work(job.queue, job._headers)
                 return job
             if not self._waiting:
                 await self._turn_over()
@@ -125,7 +125,7 @@ class Consumption:
             job._ended = True
         try:
             if ends:
-                await run(self._executor.run_batch(ends, timeout=self._timeout))
+                await run(self._router.run_batch(ends, timeout=self._timeout))
         except SockpqError as failure:
             if error is None:
                 raise
@@ -137,14 +137,14 @@ class Consumption:
         self._keeps_current = heartbeat
         self._beat: Heartbeat | None = None
         if heartbeat or self._prefetch > 1:
-            self._beat = Heartbeat(self._executor, taking.expire, uncharged=self._measures)
+            self._beat = Heartbeat(self._router, taking.expire, uncharged=self._measures)
 
     async def _find_lease(self) -> None:
         """Use the lease of the queue, if one queue is named and has a lease that this user may see."""
         names = (self._taking.queues,) if isinstance(self._taking.queues, str) else self._taking.queues or ()
         if len(names) == 1:
             try:
-                settings = await run(self._executor.run_steps(queues.queue_config(names[0], {}), timeout=self._timeout))
+                settings = await run(self._router.run_steps(queues.queue_config(names[0], {}), timeout=self._timeout))
             except NotExecuted:     # the queue has no settings, or this user no right to look, or the server has none
                 settings = {}
             expire, _, then = settings.get("expire", "0").partition(" THEN ")
@@ -159,8 +159,8 @@ class Consumption:
 
     def _end_work(self, error: BaseException | None = None) -> None:
         work, self._work = self._work, None
-        if work and self._executor.tracing:
-            self._executor.tracing.end_work(work, error)
+        if work and self._router.tracing:
+            self._router.tracing.end_work(work, error)
 
     def _finish_current(self) -> None:
         job, self._current = self._current, None
@@ -195,13 +195,13 @@ class Consumption:
         if self._prefetch > 1:
             taken = await self._take_many(done, blocks)
         else:
-            one = await run(self._executor.run_behind(
+            one = await run(self._router.run_behind(
                 done, self._single, self._put_back_one, timeout=self._timeout, wait=self._taking.wait
             ))
             taken = [one] if one else []
         self._told_at = monotonic()
         for handed in taken:
-            job = Job(self._executor, handed)
+            job = Job(self._router, handed)
             self._waiting.append(job)
             if self._beat:
                 self._beat.begin(job)
@@ -218,12 +218,12 @@ class Consumption:
             several = [list(of_one) for _, of_one in groupby(finished, key=lambda job: tag_of(job.id))]
             ends = [jobs.done(some[0]) if len(some) == 1 else batches.done_all(some) for some in several]
         if len(ends) > 1:
-            await run(self._executor.run_batch(ends[:-1], timeout=self._timeout))
+            await run(self._router.run_batch(ends[:-1], timeout=self._timeout))
         return ends[-1]
 
     async def _take_many(self, done: Command[Any] | None, blocks: bool) -> Sequence[Handed]:
         command = self._taking.many(self._prefetch - len(self._waiting), blocks)
-        return await run(self._executor.run_behind(
+        return await run(self._router.run_behind(
             done, command, self._put_back_many, timeout=self._timeout, wait=self._taking.wait if blocks else None
         )) or ()
 

@@ -20,10 +20,10 @@ class Consumer:
     For one thread or task at a time, except `wake`.
     """
 
-    def __init__(self, executor: Router, ttl: float) -> None:
+    def __init__(self, router: Router, ttl: float) -> None:
         """`ttl`: the time to live of the session in seconds."""
-        self._executor = executor
-        self._session = BoundSessions(executor, ttl)
+        self._router = router
+        self._session = BoundSessions(router, ttl)
         self._keep_alive = KeepAlive(self._session)
 
     async def get_many(
@@ -43,10 +43,10 @@ class Consumer:
         count = integer(count, "count", 1, batches.BATCH_JOBS_MAX)
         command = batches.get_batch(
             count, batches.as_queues(queues), block, None, None, wait, item=item, meta=meta,
-            headers=self._executor.asks_for(headers), policy=policy, bound=True,
+            headers=self._router.asks_for(headers), policy=policy, bound=True,
         )
         self._keep_alive.start()
-        return [Job(self._executor, one) for one in await run(self._session.take(command, wait, timeout))]
+        return [Job(self._router, one) for one in await run(self._session.take(command, wait, timeout))]
 
     def wake(self) -> None:
         """Make the waiting get_many() return now, or else the next one at once. Any thread may call it."""

@@ -24,13 +24,13 @@ class Hold:
     its name, in the block; `ended`: whether the item has ended with the block.
     """
 
-    __slots__ = ("_executor", "_expire", "_process", "_queue", "_then", "_timeout", "ended", "item")
+    __slots__ = ("_expire", "_process", "_queue", "_router", "_then", "_timeout", "ended", "item")
 
     def __init__(
-        self, executor: Router, item: str | None, expire: float | None, then: HoldThen | None,
+        self, router: Router, item: str | None, expire: float | None, then: HoldThen | None,
         queue: str | None, timeout: float | None,
     ) -> None:
-        self._executor = executor
+        self._router = router
         self._process = os.getpid()
         self._expire = expire
         self._then = then
@@ -42,7 +42,7 @@ class Hold:
     async def __aenter__(self) -> str:
         check_own(self._process, "this hold")
         command = items.item_hold(self.item, expire=self._expire, then=self._then, queue=self._queue)
-        self.item = await run(self._executor.run(command, timeout=self._timeout))
+        self.item = await run(self._router.run(command, timeout=self._timeout))
         return self.item
 
     async def __aexit__(
@@ -52,8 +52,8 @@ class Hold:
             return
         try:
             if error is not None:
-                await run(self._executor.run(self._there(items.item_cancel(self.item)), timeout=self._timeout))
-            self.ended = await run(self._executor.run(
+                await run(self._router.run(self._there(items.item_cancel(self.item)), timeout=self._timeout))
+            self.ended = await run(self._router.run(
                 self._there(items.item_release(self.item)), timeout=self._timeout
             ))
         except SockpqError as failure:

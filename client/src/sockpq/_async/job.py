@@ -32,12 +32,12 @@ class Job:
     """
 
     __slots__ = (
-        "__weakref__", "_ended", "_executor", "_headers", "_process", "_ran", "_stopwatch", "data", "id", "item",
-        "lost", "meta", "priority", "queue",
+        "__weakref__", "_ended", "_headers", "_process", "_ran", "_router", "_stopwatch", "data", "id", "item", "lost",
+        "meta", "priority", "queue",
     )
 
-    def __init__(self, executor: Router, handed: Handed) -> None:
-        self._executor = executor
+    def __init__(self, router: Router, handed: Handed) -> None:
+        self._router = router
         self._ended = False
         self._process = os.getpid()             # a child that this one forks does not hold it
         self._ran: float | None = None          # how long the work on it took, in consume(policy="fair")
@@ -57,7 +57,7 @@ class Job:
     @property
     def value(self) -> Any:
         """Its data decoded by the client's `codec`, for put(value=). Raises BadArguments without one."""
-        codec = self._executor.bodies.codec
+        codec = self._router.bodies.codec
         if codec is None:
             raise BadArguments("job.value needs a client with a codec: Client(.., codec=..)")
         return codec.decode(self.data)
@@ -97,7 +97,7 @@ class Job:
     def _look(self, option: str, *, headers: bool = False) -> PeekedJob:
         """Fetch data not requested when the job was taken; `option`: the option of get() for them."""
         peeked = at_once(
-            self._executor.run(jobs.peek(self, headers=headers)), f"take the job with {option}=True to read this"
+            self._router.run(jobs.peek(self, headers=headers)), f"take the job with {option}=True to read this"
         )
         if peeked is None:
             raise JobNotFound(f"job {self.id} is not running any more, and was taken without {option}=True")
@@ -120,7 +120,7 @@ class Job:
         """Renew its lease, with the same length or `expire` seconds (0: without limit). See Client.touch."""
         command = jobs.touch(self, expire, then, ran=ran, progress=progress)
         try:
-            return await run(self._executor.run(command, timeout=timeout))
+            return await run(self._router.run(command, timeout=timeout))
         except JobNotFound:
             self.lost = True
             raise
@@ -146,9 +146,9 @@ class Job:
         """Change the running job, for example its data for the next worker. See Client.change."""
         command = jobs.change(
             self, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
-            no_item=no_item, headers=headers, bodies=self._executor.bodies,
+            no_item=no_item, headers=headers, bodies=self._router.bodies,
         )
-        await run(self._executor.run(command, timeout=timeout))
+        await run(self._router.run(command, timeout=timeout))
         if headers is not None:
             self._headers = dict(headers)
         if data is not None or json is not ABSENT or value is not ABSENT:
@@ -197,7 +197,7 @@ class Job:
     ) -> Finished:
         """Remove a running job. See Client.done."""
         self._ended = True
-        return await run(self._executor.run(
+        return await run(self._router.run(
             jobs.done(self, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran, result=result), timeout=timeout
         ))
 
@@ -218,7 +218,7 @@ class Job:
     ) -> None:
         """Put a running job back at the end of its queue. See Client.later."""
         self._ended = True
-        await run(self._executor.run(
+        await run(self._router.run(
             jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
             error=error, slow=slow, sleep=sleep, ran=ran), timeout=timeout
         ))
@@ -238,9 +238,9 @@ class Job:
     ) -> Finished:
         """Finish a running job here and put it into `queue`, atomically. See Client.move."""
         self._ended = True
-        return await run(self._executor.run(
+        return await run(self._router.run(
             jobs.move(self, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
-            headers=headers, bodies=self._executor.bodies), timeout=timeout
+            headers=headers, bodies=self._router.bodies), timeout=timeout
         ))
 
     async def bury(
@@ -254,6 +254,6 @@ class Job:
     ) -> Finished:
         """Give up a running job. See Client.bury."""
         self._ended = True
-        return await run(self._executor.run(
+        return await run(self._router.run(
             jobs.bury(self, reason, here=here, priority=priority, error=error), timeout=timeout
         ))

@@ -19,10 +19,10 @@ LEAST_S = 0.001         # of a wait
 class Pulse:
     """A pulse of the cluster, which many programs share; see Client.pulse."""
 
-    __slots__ = ("_executor", "name")
+    __slots__ = ("_router", "name")
 
-    def __init__(self, executor: Router, name: str) -> None:
-        self._executor = executor
+    def __init__(self, router: Router, name: str) -> None:
+        self._router = router
         self.name = arguments.name(name, "pulse")
 
     def turn(self, *, within: float | None = None, timeout: float | None = None) -> Turn:
@@ -32,7 +32,7 @@ class Pulse:
         WaitTimeout when no turn came in time, PulseNotFound. `timeout` limits the time without a serving leader. A call
         that is repeated, after a failover for example, gets the same turn.
         """
-        return Turn(self._executor, self.name, within, timeout)
+        return Turn(self._router, self.name, within, timeout)
 
     def __repr__(self) -> str:
         return f"<Pulse {self.name!r}>"
@@ -42,11 +42,11 @@ class Turn:
     """One turn. `payload`: the data set for the pulse; `ticket`: its number."""
 
     __slots__ = (
-        "_executor", "_feedback", "_process", "_pulse", "_reason", "_sleep", "_timeout", "_within", "payload", "ticket",
+        "_feedback", "_process", "_pulse", "_reason", "_router", "_sleep", "_timeout", "_within", "payload", "ticket",
     )
 
-    def __init__(self, executor: Router, pulse: str, within: float | None, timeout: float | None) -> None:
-        self._executor = executor
+    def __init__(self, router: Router, pulse: str, within: float | None, timeout: float | None) -> None:
+        self._router = router
         self._process = os.getpid()
         self._pulse = pulse
         self._within = within
@@ -75,7 +75,7 @@ class Turn:
         check_own(self._process, "this turn")
         command = pulses.wait(self._pulse, self._within)
         wait = None if self._within is None else max(self._within, LEAST_S)
-        granted = await run(self._executor.run(command, timeout=self._timeout, wait=wait))
+        granted = await run(self._router.run(command, timeout=self._timeout, wait=wait))
         if granted is None:                     # the answer to WITHIN did not come in time either
             raise WaitTimeout("408 Wait Timeout")
         self.ticket, self.payload, denied = granted
@@ -91,7 +91,7 @@ class Turn:
         feedback = self._feedback or ("ok" if error is None else "fail")
         command = pulses.pulse_result(self.ticket, feedback, sleep=self._sleep, reason=self._reason)
         try:
-            await run(self._executor.run(command, timeout=self._timeout))
+            await run(self._router.run(command, timeout=self._timeout))
         except TicketNotFound:                  # later than MAXRUN: it is no longer awaited
             pass
         except SockpqError as failure:

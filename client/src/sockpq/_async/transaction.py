@@ -25,9 +25,9 @@ class Transaction:
     call: Stored for put, Finished for done, move, delete and bury, and so on.
     """
 
-    def __init__(self, executor: Router, timeout: float | None) -> None:
+    def __init__(self, router: Router, timeout: float | None) -> None:
         self.results: list[Any] = []
-        self._executor = executor
+        self._router = router
         self._timeout = timeout
         self._process = os.getpid()
         self._over = False
@@ -49,7 +49,7 @@ class Transaction:
         check_own(self._process, "this transaction")
         command = batches.transaction(self._commands)
         try:
-            self.results = await run(self._executor.run(command, timeout=self._timeout))
+            self.results = await run(self._router.run(command, timeout=self._timeout))
         except OutcomeUnknown:
             self._release()
             raise
@@ -98,7 +98,7 @@ class Transaction:
         self._add(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
             every=every, after=after, when=when, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
-            number=number, lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies)
+            number=number, lease=lease, headers=headers, dedup=dedup, bodies=self._router.bodies)
         )
 
     def put_to(
@@ -126,7 +126,7 @@ class Transaction:
         self._add(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
             after=after, when=when, key=key, tries=tries, group=group, headers=headers, dedup=dedup,
-            bodies=self._executor.bodies)
+            bodies=self._router.bodies)
         )
 
     def publish(
@@ -155,7 +155,7 @@ class Transaction:
         self._add(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
             every=every, after=after, when=when, key=key, tries=tries, group=group, headers=headers, dedup=dedup,
-            bodies=self._executor.bodies)
+            bodies=self._router.bodies)
         )
 
     def done(
@@ -224,7 +224,7 @@ class Transaction:
         """Change a running job by its id, or another one by its `Key`, `Place` or `Number`. See Client.change."""
         self._add(
             jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
-            no_item=no_item, headers=headers, bodies=self._executor.bodies)
+            no_item=no_item, headers=headers, bodies=self._router.bodies)
         )
 
     def delete(self, job: Job | int | Key | Place | Number, *, untaken: bool = False) -> None:
@@ -247,7 +247,7 @@ class Transaction:
         """Finish a running job here and put it into `queue`, atomically. See Client.move."""
         self._add(
             jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
-            headers=headers, bodies=self._executor.bodies), job
+            headers=headers, bodies=self._router.bodies), job
         )
 
     def bury(

@@ -40,9 +40,9 @@ J = TypeVar("J", bound=Beating)
 class LeaseRenewals(Generic[J]):
     """The jobs of one loop, and when to renew the lease of each, on the monotonic clock."""
 
-    def __init__(self, executor: Router, expire: float, *, uncharged: bool = False) -> None:
+    def __init__(self, router: Router, expire: float, *, uncharged: bool = False) -> None:
         """`expire`: the lease, in seconds; `uncharged`: report no running time, as the job's end reports all."""
-        self._executor = executor
+        self._router = router
         self._expire = expire
         self._ran = 0.0 if uncharged else None
         self._period = expire / BEATS_PER_LEASE
@@ -80,7 +80,7 @@ class LeaseRenewals(Generic[J]):
             self._due[job.id] = now + self._period, job
         held = [job for job in due if not job._ended]
         try:
-            answers = await self._executor.run_batch(
+            answers = await self._router.run_batch(
                 [jobs.touch(job.id, ran=self._ran) for job in held], timeout=self._period, each=True,
             )
         except HOPELESS as failure:

@@ -164,7 +164,7 @@ class Client:
         ).checked()
         traced = Tracing() if switch(tracing, "tracing") else None
         self._network = ThreadNetwork(Access(tls, user, secret, secret_file))
-        self._executor = Router(
+        self._router = Router(
             self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster),
             follows_map=cluster is None if follow_map is None else switch(follow_map, "follow_map"),
         )
@@ -172,7 +172,7 @@ class Client:
     def close(self) -> None:
         """Close all connections. Calls in other threads or tasks end with an error: ClientClosed, or OutcomeUnknown."""
         run(self._network.settle(FAREWELL_S))
-        self._executor.close()
+        self._router.close()
         run(self._network.drain(FAREWELL_S))
 
     def __enter__(self) -> Client:
@@ -185,20 +185,20 @@ class Client:
 
     def connect(self, *, timeout: float | None = None) -> None:
         """Connect to the serving leader now instead of with the first call. Raises Unavailable when there is none."""
-        run(self._executor.connect(timeout=timeout))
+        run(self._router.connect(timeout=timeout))
 
     @property
     def cluster(self) -> str | None:
         """The id of the cluster to which this client is bound; None before it has used a server that reports one."""
-        return self._executor.identity.cluster
+        return self._router.identity.cluster
 
     def stats(self) -> Stats:
         """Return statistics of this client: counts and latencies by command, retries, connections, leader changes."""
-        return self._executor.counters.snapshot()
+        return self._router.counters.snapshot()
 
     def __repr__(self) -> str:
-        servers = ",".join(map(str, self._executor.addresses))
-        return f"<Client of {servers}, leader {self._executor.leader or 'not known'}>"
+        servers = ",".join(map(str, self._router.addresses))
+        return f"<Client of {servers}, leader {self._router.leader or 'not known'}>"
 
     # taking jobs
 
@@ -267,7 +267,7 @@ class Client:
         In asyncio `job = client.get(..)`, or `with client.get(..) as job:`.
         """
         command = jobs.get(
-            queues, block, expire, then, wait, item=item, meta=meta, headers=self._executor.asks_for(headers),
+            queues, block, expire, then, wait, item=item, meta=meta, headers=self._router.asks_for(headers),
             policy=policy,
         )
         return self._take(command, wait, timeout, retry_unknown)
@@ -275,10 +275,10 @@ class Client:
     def _take(
         self, command: Command[Handed | None], wait: float | None, timeout: float | None, retry_unknown: bool | None
     ) -> Job | None:
-        handed = run(self._executor.run(
+        handed = run(self._router.run(
             command, timeout=timeout, wait=wait, retry_unknown=retry_unknown, put_back=jobs.untaken
         ))
-        return Job(self._executor, handed) if handed else None
+        return Job(self._router, handed) if handed else None
 
     def get_number(
         self,
@@ -296,14 +296,14 @@ class Client:
         Neither a pause nor the limits of its queue prevent it. Raises JobNotFound, JobRunning. The other options are
         as for get().
         """
-        command = jobs.get_number(number, expire, then, meta=meta, headers=self._executor.asks_for(headers))
+        command = jobs.get_number(number, expire, then, meta=meta, headers=self._router.asks_for(headers))
         return self._take_one(command, timeout, retry_unknown)
 
     def _take_one(self, command: Command[Handed], timeout: float | None, retry_unknown: bool | None) -> Job:
-        handed = run(self._executor.run(
+        handed = run(self._router.run(
             command, timeout=timeout, retry_unknown=retry_unknown, put_back=jobs.untaken
         ))
-        return Job(self._executor, handed)
+        return Job(self._router, handed)
 
     def get_many(
         self,
@@ -327,10 +327,10 @@ class Client:
         """
         count = integer(count, "count", 1, 10_000)
         taking = batches.TakeSource(
-            batches.as_queues(queues), block, expire, then, wait, item, meta, self._executor.asks_for(headers), policy
+            batches.as_queues(queues), block, expire, then, wait, item, meta, self._router.asks_for(headers), policy
         )
-        handed = run(batch_calls.get_many(self._executor, count, taking, timeout))
-        return [Job(self._executor, one) for one in handed]
+        handed = run(batch_calls.get_many(self._router, count, taking, timeout))
+        return [Job(self._router, one) for one in handed]
 
     def consume(
         self,
@@ -375,10 +375,10 @@ class Client:
         block: Block = "until_done" if switch(until_done, "until_done") else True
         taking = batches.TakeSource(
             batches.as_queues(queues), block, LEASE_S if expire is None else expire, then, wait, item, meta,
-            self._executor.asks_for(headers), policy,
+            self._router.asks_for(headers), policy,
         )
         loop = Consumption(
-            self._executor, taking, timeout, switch(heartbeat, "heartbeat"),
+            self._router, taking, timeout, switch(heartbeat, "heartbeat"),
             integer(prefetch, "prefetch", 1, PREFETCH_MAX), ran, finds_lease=expire is None,
         )
         taken = consume(loop)
@@ -392,7 +392,7 @@ class Client:
         given no sign of life for `ttl` seconds, or when the block ends. done() and later() work as for any job, in any
         thread or task.
         """
-        return Consumer(self._executor, ttl)
+        return Consumer(self._router, ttl)
 
     def events(
         self,
@@ -419,8 +419,8 @@ class Client:
         if after is not None:
             integer(after, "after", 0, 2**63 - 1)
         return Events(EventStream(
-            self._executor, words, about, after, None if wait is None else span(wait, "wait"),
-            self._executor.limits.timeout if timeout is None else span(timeout, "timeout"),
+            self._router, words, about, after, None if wait is None else span(wait, "wait"),
+            self._router.limits.timeout if timeout is None else span(timeout, "timeout"),
         ))
 
     # many jobs at once
@@ -501,15 +501,15 @@ class Client:
                       group, lease, headers)
             if priority or number or any(other is not None for other in others):
                 raise BadArguments("put_many(jobs=) takes no other option: each Put has its own")
-            each = batches.puts_of(queue, jobs, self._executor.bodies)
-            return run(batch_calls.put_each(self._executor, each, timeout, retry_unknown))
-        bodies = batches.bodies_of(datas, json, values, self._executor.bodies)
+            each = batches.puts_of(queue, jobs, self._router.bodies)
+            return run(batch_calls.put_each(self._router, each, timeout, retry_unknown))
+        bodies = batches.bodies_of(datas, json, values, self._router.bodies)
         puts = batches.puts(
             queue, bodies, priority, item, keys=keys, delay=delay, at=at, ttl=ttl, every=every, after=after, when=when,
             key=key, on_duplicate=on_duplicate, tries=tries, group=group, number=number, lease=lease, headers=headers,
-            of_client=self._executor.bodies,
+            of_client=self._router.bodies,
         )
-        return run(batch_calls.put_many(self._executor, puts, timeout, retry_unknown))
+        return run(batch_calls.put_many(self._router, puts, timeout, retry_unknown))
 
     def done_many(
         self, finished: Iterable[Job | int], *, timeout: float | None = None
@@ -517,7 +517,7 @@ class Client:
         """Remove many running jobs at once; returns None in the place of a job that is not running (any more)."""
         held = list(finished)
         singles = [jobs.done(job) for job in held]
-        found = run(batch_calls.end_many(self._executor, batches.ends("DONE", held), singles, timeout))
+        found = run(batch_calls.end_many(self._router, batches.ends("DONE", held), singles, timeout))
         return [one if isinstance(one, Finished) else None for one in found]
 
     def later_many(
@@ -537,7 +537,7 @@ class Client:
         singles = [jobs.later(job, first=first, yielded=yielded) for job in held]
         # LATER of several jobs has no YIELD: those are sent one by one, without waiting for the answers in between.
         parts = [batches.Part(one, 1) for one in singles] if yielded else batches.ends("LATER", held, option)
-        found = run(batch_calls.end_many(self._executor, parts, singles, timeout))
+        found = run(batch_calls.end_many(self._router, parts, singles, timeout))
         return [not isinstance(one, SockpqError) for one in found]
 
     def touch_many(
@@ -553,8 +553,8 @@ class Client:
         `expire`: a time for all, or one for each.
         """
         if isinstance(expire, Iterable):
-            return run(batch_calls.touch_each(self._executor, batches.touches(running, expire, then), timeout))
-        return run(self._executor.run(jobs.touch_many(running, expire, then), timeout=timeout))
+            return run(batch_calls.touch_each(self._router, batches.touches(running, expire, then), timeout))
+        return run(self._router.run(jobs.touch_many(running, expire, then), timeout=timeout))
 
     def transaction(self, *, timeout: float | None = None) -> Transaction:
         """Collect commands that are executed atomically: `with client.transaction() as t: t.done(job)`.
@@ -562,7 +562,7 @@ class Client:
         Nothing is sent before the end of the block, and nothing at all when it raises. Raises Aborted when one of the
         commands would be refused.
         """
-        return Transaction(self._executor, timeout)
+        return Transaction(self._router, timeout)
 
     def hold(
         self,
@@ -579,11 +579,11 @@ class Client:
         `expire` and `then` as for item_hold(), for the case that this program dies; `queue`: if several clusters are in
         use, a queue into which the jobs are put.
         """
-        return Hold(self._executor, item, expire, then, queue, timeout)
+        return Hold(self._router, item, expire, then, queue, timeout)
 
     def pulse(self, name: str) -> Pulse:
         """Return a pulse, a rate that many programs share: `with client.pulse("ga").turn(within=30) as turn:`."""
-        return Pulse(self._executor, name)
+        return Pulse(self._router, name)
 
     # remote calls
 
@@ -614,17 +614,17 @@ class Client:
         """
         command = jobs.remote_call(
             queue, data, output, priority, item, expire, then, wait, json=json, value=value, headers=headers,
-            bodies=self._executor.bodies,
+            bodies=self._router.bodies,
         )
         return self._call(command, wait, timeout, retry_unknown)
 
     def _call(
         self, command: Command[Handed | Waiting], wait: float | None, timeout: float | None, retry_unknown: bool | None
     ) -> Job:
-        handed = run(self._executor.run(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown))
+        handed = run(self._router.run(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown))
         if isinstance(handed, Waiting):
             raise NoOutput("the job is queued, its output did not come in time", handed.item)
-        return Job(self._executor, handed)
+        return Job(self._router, handed)
 
     # jobs that have ended
 
@@ -642,7 +642,7 @@ class Client:
         error. Raises JobNotFound when there is no such job, which includes jobs that were purged, and ended ones that
         their queue does not keep.
         """
-        return run(self._executor.run(records.await_job(job, wait), timeout=timeout, wait=wait))
+        return run(self._router.run(records.await_job(job, wait), timeout=timeout, wait=wait))
 
     def find(
         self,
@@ -674,7 +674,7 @@ class Client:
     def _found(
         self, search: records.Search, server: str | None, timeout: float | None
     ) -> Iterator[FoundJob]:
-        pages = Pages(self._executor, search, server, timeout)
+        pages = Pages(self._router, search, server, timeout)
         while (found := run(pages.next())) is not None:
             for job in found:
                 yield job
@@ -687,23 +687,23 @@ class Client:
         Without a map it is `17`. The integer itself is good in this process; other clients may have begun with another
         cluster of the map.
         """
-        return self._executor.id_text(job)
+        return self._router.id_text(job)
 
     def id_of(self, text: str) -> int:
         """Return the id or number of a job that id_text() of any client has written.
 
         Raises BadArguments, and JobNotFound when its cluster is not, or no longer, in the map.
         """
-        return run(self._executor.id_of(text))
+        return run(self._router.id_of(text))
 
     # the cluster
 
     def cluster_status(self, server: str | None = None, *, timeout: float | None = None) -> list[NodeStatus]:
         """Return all nodes as `server` knows them; by default as the leader does, or any server if there is none."""
         if server is not None:
-            return run(self._executor.run_at(parse_server(server), cluster.CLUSTER_STATUS, timeout=timeout))
-        limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
-        return run(self._executor.status_of_best(limit))
+            return run(self._router.run_at(parse_server(server), cluster.CLUSTER_STATUS, timeout=timeout))
+        limit = self._router.limits.connect_timeout if timeout is None else span(timeout, "timeout")
+        return run(self._router.status_of_best(limit))
 
     # declared: Client jobs records items queue_commands groups cluster clusters event_commands pulses
 
@@ -756,10 +756,10 @@ class Client:
 
         Raises JobExists, QueueFull, QueuePaused, QueueNotFound according to these options and the queue's settings.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
             every=every, after=after, when=when, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
-            number=number, lease=lease, headers=headers, dedup=dedup, bodies=self._executor.bodies), timeout=timeout,
+            number=number, lease=lease, headers=headers, dedup=dedup, bodies=self._router.bodies), timeout=timeout,
             retry_unknown=retry_unknown
         ))
 
@@ -792,10 +792,10 @@ class Client:
         each job has one, and a transaction may put() into each queue with `number`. Raises the errors of put(), for the
         first queue that refuses.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
             after=after, when=when, key=key, tries=tries, group=group, headers=headers, dedup=dedup,
-            bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
+            bodies=self._router.bodies), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     def publish(
@@ -828,10 +828,10 @@ class Client:
         The other options are those of put() with the same names. There is no `number`: in a queue with the setting
         NUMBERED each job has one. Raises the errors of put(), for the first queue that refuses.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
             every=every, after=after, when=when, key=key, tries=tries, group=group, headers=headers, dedup=dedup,
-            bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
+            bodies=self._router.bodies), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     def done(
@@ -860,7 +860,7 @@ class Client:
         job, it is unknown whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
         `retry_unknown` a plain return.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran, result=result), timeout=timeout,
             retry_unknown=retry_unknown
         ))
@@ -889,7 +889,7 @@ class Client:
         for example a traceback, for job_error(); beyond 16,384 bytes its middle is left out. `slow`, `sleep` and `ran`:
         see done().
         """
-        run(self._executor.run(
+        run(self._router.run(
             jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
             error=error, slow=slow, sleep=sleep, ran=ran), timeout=timeout
         ))
@@ -911,11 +911,11 @@ class Client:
 
         Returns the end of the lease in Unix time, None for never. Raises JobNotFound if the job is no longer running.
         """
-        return run(self._executor.run(jobs.touch(job, expire, then, ran=ran, progress=progress), timeout=timeout))
+        return run(self._router.run(jobs.touch(job, expire, then, ran=ran, progress=progress), timeout=timeout))
 
     def progress(self, job: Job | int, percent: int, *, timeout: float | None = None) -> int | None:
         """Report how much of the work on a running job is done, 0 to 100; renews its lease too. See touch()."""
-        return run(self._executor.run(jobs.progress(job, percent), timeout=timeout))
+        return run(self._router.run(jobs.progress(job, percent), timeout=timeout))
 
     def change(
         self,
@@ -937,9 +937,9 @@ class Client:
         `data`, `json` or `value` is its new body, as for put(). `headers` replaces all its headers; {} removes them.
         `no_item` removes it from its item. Raises JobNotFound, and JobRunning when the job with this key is running.
         """
-        run(self._executor.run(
+        run(self._router.run(
             jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
-            no_item=no_item, headers=headers, bodies=self._executor.bodies), timeout=timeout
+            no_item=no_item, headers=headers, bodies=self._router.bodies), timeout=timeout
         ))
 
     def delete(
@@ -955,7 +955,7 @@ class Client:
         Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`: raises
         JobRunning even when that job is running; without it a running job is removed.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             jobs.delete(job, untaken=untaken), timeout=timeout, retry_unknown=retry_unknown
         ))
 
@@ -978,9 +978,9 @@ class Client:
         Its item, key and headers go with it; a new body (`data`, `json` or `value`), `headers`, `priority`, `delay` or
         `at` change it. Raises JobNotFound, and the errors of put().
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
-            headers=headers, bodies=self._executor.bodies), timeout=timeout
+            headers=headers, bodies=self._router.bodies), timeout=timeout
         ))
 
     def bury(
@@ -999,7 +999,7 @@ class Client:
         `error`: the text of what went wrong, as for later().
         `here`: it stays in its own queue, buried, until kick(here=True), with another `priority` if one is given.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             jobs.bury(job, reason, here=here, priority=priority, error=error), timeout=timeout
         ))
 
@@ -1015,7 +1015,7 @@ class Client:
 
         `headers`: fill its `headers`.
         """
-        return run(self._executor.run_where(jobs.peek(job, headers=headers), server, timeout=timeout))
+        return run(self._router.run_where(jobs.peek(job, headers=headers), server, timeout=timeout))
 
     def job_error(
         self,
@@ -1028,7 +1028,7 @@ class Client:
 
         Raises JobNotFound.
         """
-        return run(self._executor.run_where(jobs.job_error(job), server, timeout=timeout))
+        return run(self._router.run_where(jobs.job_error(job), server, timeout=timeout))
 
     def peek_queue(
         self,
@@ -1046,7 +1046,7 @@ class Client:
         Dead ones are jobs that were given up in this queue. With `places` each job has its `place`, by which
         peek(), change() and delete() find it; a server that is too old sends none. `headers`: fill their `headers`.
         """
-        return run(self._executor.run_where(
+        return run(self._router.run_where(
             jobs.peek_queue(queue, state, count, places=places, headers=headers), server, timeout=timeout
         ))
 
@@ -1063,7 +1063,7 @@ class Client:
 
         `here`: make the queue's own buried jobs ready (bury(here=True)), or if there are none its delayed ones.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             jobs.kick(queue, count, here=here), timeout=timeout, retry_unknown=retry_unknown
         ))
 
@@ -1072,7 +1072,7 @@ class Client:
 
         A dead job goes back to the queue in which it died. Raises JobNotFound when the job is in none of these states.
         """
-        return run(self._executor.run(jobs.kick_job(job), timeout=timeout))
+        return run(self._router.run(jobs.kick_job(job), timeout=timeout))
 
     def job_stat(
         self,
@@ -1082,7 +1082,7 @@ class Client:
         timeout: float | None = None,
     ) -> JobStat:
         """Return the state and the history of a job, by its number. Raises JobNotFound."""
-        return run(self._executor.run_where(jobs.job_stat(number), server, timeout=timeout))
+        return run(self._router.run_where(jobs.job_stat(number), server, timeout=timeout))
 
     def job_result(
         self,
@@ -1095,7 +1095,7 @@ class Client:
 
         Raises JobNotFound when it has not ended, or is no longer kept.
         """
-        return run(self._executor.run_where(records.job_result(number), server, timeout=timeout))
+        return run(self._router.run_where(records.job_result(number), server, timeout=timeout))
 
     def ended(
         self,
@@ -1110,7 +1110,7 @@ class Client:
 
         `headers`, `life`: fill these.
         """
-        return run(self._executor.run_where(
+        return run(self._router.run_where(
             records.ended(number, headers=headers, life=life), server, timeout=timeout
         ))
 
@@ -1124,7 +1124,7 @@ class Client:
         timeout: float | None = None,
     ) -> list[PeekedJob]:
         """Look at the last `count` jobs of a queue that have ended, the newest first, if it keeps them (RETAIN)."""
-        return run(self._executor.run_where(
+        return run(self._router.run_where(
             records.ended_jobs(queue, count, headers=headers), server, timeout=timeout
         ))
 
@@ -1136,18 +1136,18 @@ class Client:
         retry_unknown: bool | None = None,
     ) -> int:
         """Make an ended job ready again, as it was put, by its number; returns 1. Raises JobNotFound."""
-        return run(self._executor.run(records.retry_ended(number), timeout=timeout, retry_unknown=retry_unknown))
+        return run(self._router.run(records.retry_ended(number), timeout=timeout, retry_unknown=retry_unknown))
 
     def delete_ended(self, number: Number | int, *, timeout: float | None = None) -> None:
         """Remove the record of an ended job from its queue, by its number. Raises JobNotFound."""
-        run(self._executor.run(records.delete_ended(number), timeout=timeout))
+        run(self._router.run(records.delete_ended(number), timeout=timeout))
 
     def item_stat(self, item: str, *, server: str | None = None, timeout: float | None = None) -> ItemStat:
         """Count the jobs of an item in each state, those that ended since it began, and those that wait for it.
 
         Raises ItemNotFound.
         """
-        return run(self._executor.run_where(items.item_stat(item), server, timeout=timeout))
+        return run(self._router.run_where(items.item_stat(item), server, timeout=timeout))
 
     def items(
         self,
@@ -1161,14 +1161,14 @@ class Client:
 
         `held`: only those with a hold.
         """
-        return run(self._executor.run_where(items.items(prefix, held=held), server, timeout=timeout))
+        return run(self._router.run_where(items.items(prefix, held=held), server, timeout=timeout))
 
     def item_retry(self, item: str, *, timeout: float | None = None, retry_unknown: bool | None = None) -> int:
         """Put back all dead and buried jobs of an item, each into the queue in which it was given up; returns how many.
 
         Their attempts start over. Raises ItemNotFound when it has neither a job nor a hold, ItemCancelled.
         """
-        return run(self._executor.run(items.item_retry(item), timeout=timeout, retry_unknown=retry_unknown))
+        return run(self._router.run(items.item_retry(item), timeout=timeout, retry_unknown=retry_unknown))
 
     def item_hold(
         self,
@@ -1188,13 +1188,13 @@ class Client:
         hold. In a transaction the other commands determine the cluster. Returns the item. Raises ItemCancelled. hold()
         does this around a block.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             items.item_hold(item, expire=expire, then=then, queue=queue), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     def item_release(self, item: str, *, timeout: float | None = None, retry_unknown: bool | None = None) -> bool:
         """End the hold of an item; returns whether this has ended the item. Raises ItemNotHeld."""
-        return run(self._executor.run(items.item_release(item), timeout=timeout, retry_unknown=retry_unknown))
+        return run(self._router.run(items.item_release(item), timeout=timeout, retry_unknown=retry_unknown))
 
     def item_cancel(self, item: str, reason: str | None = None, *, timeout: float | None = None) -> int:
         """Remove all jobs of an item, and jobs that wait for it to be done; returns how many it has.
@@ -1203,15 +1203,15 @@ class Client:
         events()), and may end them in any way. A hold stays: the item ends with it at the earliest. `reason`: a word
         for records and logs. Raises ItemNotFound when it has neither a job nor a hold.
         """
-        return run(self._executor.run(items.item_cancel(item, reason), timeout=timeout))
+        return run(self._router.run(items.item_cancel(item, reason), timeout=timeout))
 
     def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
         """List the levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
-        return run(self._executor.run_where(queue_commands.sched_levels(), server, timeout=timeout))
+        return run(self._router.run_where(queue_commands.sched_levels(), server, timeout=timeout))
 
     def sched_group(self, group: str, *, server: str | None = None, timeout: float | None = None) -> FairGroup:
         """Return the time that a group has used so far. Raises GroupNotFound; a `server` that is named may lag."""
-        return run(self._executor.run_where(queue_commands.sched_group(group), server, timeout=timeout))
+        return run(self._router.run_where(queue_commands.sched_group(group), server, timeout=timeout))
 
     def sched_config(
         self,
@@ -1223,7 +1223,7 @@ class Client:
         timeout: float | None = None,
     ) -> dict[str, str]:
         """Change the settings of fair shares (sockpq.FairSettings), or only read them. Returns all settings."""
-        return run(self._executor.run_steps(
+        return run(self._router.run_steps(
             queue_commands.sched_config(given(levels=levels, cap=cap, multiplier=multiplier, group_keep=group_keep)),
             timeout=timeout
         ))
@@ -1236,7 +1236,7 @@ class Client:
         timeout: float | None = None,
     ) -> Totals:
         """Count the jobs of all queues or of one; a `server` that is named may lag behind the leader."""
-        return run(self._executor.run_where(queue_commands.total(queue), server, timeout=timeout))
+        return run(self._router.run_where(queue_commands.total(queue), server, timeout=timeout))
 
     def queues(
         self,
@@ -1246,7 +1246,7 @@ class Client:
         timeout: float | None = None,
     ) -> list[QueueTotals]:
         """List the queues whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
-        return run(self._executor.run_where(queue_commands.queues(prefix), server, timeout=timeout))
+        return run(self._router.run_where(queue_commands.queues(prefix), server, timeout=timeout))
 
     def running(
         self,
@@ -1256,11 +1256,11 @@ class Client:
         timeout: float | None = None,
     ) -> list[RunningJob]:
         """List the running jobs in the order of their ids, with their data if `data`."""
-        return run(self._executor.run_where(queue_commands.running(data), server, timeout=timeout))
+        return run(self._router.run_where(queue_commands.running(data), server, timeout=timeout))
 
     def snapshot(self, server: str | None = None, *, timeout: float | None = None) -> bytes:
         """Return the whole state, for clone()."""
-        return run(self._executor.run_where(queue_commands.snapshot(), server, timeout=timeout))
+        return run(self._router.run_where(queue_commands.snapshot(), server, timeout=timeout))
 
     def snapshot_into(
         self,
@@ -1274,7 +1274,7 @@ class Client:
 
         `users`: with the users of the cluster and their keys; clone() leaves users as they are in any case.
         """
-        return run(self._executor.run_where(
+        return run(self._router.run_where(
             queue_commands.snapshot_into(file, users=users), server, timeout=timeout
         ))
 
@@ -1283,7 +1283,7 @@ class Client:
 
         A read-only memoryview, for example of a mapped file, is sent without a copy.
         """
-        run(self._executor.run(queue_commands.clone(snapshot), timeout=timeout, retry_unknown=retry_unknown))
+        run(self._router.run(queue_commands.clone(snapshot), timeout=timeout, retry_unknown=retry_unknown))
 
     def queue_create(
         self,
@@ -1330,7 +1330,7 @@ class Client:
 
         `bound`: it is deleted, with its jobs, when the session of this client ends, for example for answers to it.
         """
-        run(self._executor.run(
+        run(self._router.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
@@ -1385,7 +1385,7 @@ class Client:
         Returns all of them in the protocol's words: {"limit": "3", ..}. Raises QueueNotFound when it has none and none
         were given, QueueNotEmpty when it has too many jobs for another order.
         """
-        return run(self._executor.run_steps(
+        return run(self._router.run_steps(
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
@@ -1408,7 +1408,7 @@ class Client:
         `leave`, with `force`: its dead jobs stay in the dead-letter queues, as if they had been put there. Raises
         QueueNotFound, QueueNotEmpty.
         """
-        run(self._executor.run(queue_commands.queue_delete(queue, force=force, leave=leave), timeout=timeout))
+        run(self._router.run(queue_commands.queue_delete(queue, force=force, leave=leave), timeout=timeout))
 
     def queue_purge(
         self,
@@ -1423,7 +1423,7 @@ class Client:
         "own": all jobs in the queue itself, including running ones, but no dead ones. "ended": the records of ended
         jobs, which "all" removes, too. Returns how many. Raises QueueNotFound.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             queue_commands.queue_purge(queue, state), timeout=timeout, retry_unknown=retry_unknown
         ))
 
@@ -1445,7 +1445,7 @@ class Client:
         ready job at this place. Raises QueueNotFound if there is no `queue`, with `seq` JobNotFound if there is no such
         job, and what `to` refuses.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             queue_commands.queue_move(queue, to, count, died=died, seq=seq), timeout=timeout,
             retry_unknown=retry_unknown
         ))
@@ -1462,11 +1462,11 @@ class Client:
 
         `seconds`, with "out": for this long, replacing any earlier "out" pause (0 ends it).
         """
-        run(self._executor.run(queue_commands.queue_pause(queue, direction, seconds=seconds), timeout=timeout))
+        run(self._router.run(queue_commands.queue_pause(queue, direction, seconds=seconds), timeout=timeout))
 
     def queue_resume(self, queue: str, *, timeout: float | None = None) -> None:
         """End the pause of a queue. Raises QueueNotFound."""
-        run(self._executor.run(queue_commands.queue_resume(queue), timeout=timeout))
+        run(self._router.run(queue_commands.queue_resume(queue), timeout=timeout))
 
     def queue_stat(
         self,
@@ -1480,7 +1480,7 @@ class Client:
         `waiters`, the number of clients that wait for it by name, is known to the leader only. `on_disk` jobs with
         `on_disk_bytes` of data are not in the memory of the node that answers.
         """
-        return run(self._executor.run_where(queue_commands.queue_stat(queue), server, timeout=timeout))
+        return run(self._router.run_where(queue_commands.queue_stat(queue), server, timeout=timeout))
 
     def topic_bind(
         self,
@@ -1494,7 +1494,7 @@ class Client:
 
         A pattern is words with dots between them; `*` is any one word, `#` any number of words.
         """
-        run(self._executor.run(queue_commands.topic_bind(topic, queue, pattern), timeout=timeout))
+        run(self._router.run(queue_commands.topic_bind(topic, queue, pattern), timeout=timeout))
 
     def topic_unbind(
         self,
@@ -1505,11 +1505,11 @@ class Client:
         timeout: float | None = None,
     ) -> None:
         """Undo a topic_bind(). Raises TopicNotFound, BindingNotFound."""
-        run(self._executor.run(queue_commands.topic_unbind(topic, queue, pattern), timeout=timeout))
+        run(self._router.run(queue_commands.topic_unbind(topic, queue, pattern), timeout=timeout))
 
     def topic_delete(self, topic: str, *, timeout: float | None = None) -> None:
         """Remove all bindings of the topic; the queues stay. Raises TopicNotFound."""
-        run(self._executor.run(queue_commands.topic_delete(topic), timeout=timeout))
+        run(self._router.run(queue_commands.topic_delete(topic), timeout=timeout))
 
     def topic_list(
         self,
@@ -1519,7 +1519,7 @@ class Client:
         timeout: float | None = None,
     ) -> list[Binding]:
         """List the bindings of the topics whose names begin with `prefix`; a `server` that is named may lag."""
-        return run(self._executor.run_where(queue_commands.topic_list(prefix), server, timeout=timeout))
+        return run(self._router.run_where(queue_commands.topic_list(prefix), server, timeout=timeout))
 
     def config(
         self,
@@ -1537,7 +1537,7 @@ class Client:
 
         Returns all of them in the protocol's words.
         """
-        return run(self._executor.run_steps(
+        return run(self._router.run_steps(
             queue_commands.config(given(expire_default=expire_default, autocreate=autocreate, policy=policy,
             grace=grace, session_ttl=session_ttl, fast_empty=fast_empty, retained_bytes=retained_bytes)),
             timeout=timeout
@@ -1558,21 +1558,21 @@ class Client:
         They hold in queues with `sched` "fair" or "groups" and for get(policy="fair"). Returns all of them. Raises Busy
         if the maximum number of groups has settings.
         """
-        return run(self._executor.run_steps(
+        return run(self._router.run_steps(
             groups.group_config(group, given(limit=limit, rate=rate, per=per, weight=weight)), timeout=timeout
         ))
 
     def group_pause(self, group: str, *, seconds: float | None = None, timeout: float | None = None) -> None:
         """Hand out no more jobs of a group until group_resume() or for some seconds; replaces an earlier pause."""
-        run(self._executor.run(groups.group_pause(group, seconds=seconds), timeout=timeout))
+        run(self._router.run(groups.group_pause(group, seconds=seconds), timeout=timeout))
 
     def group_resume(self, group: str, *, timeout: float | None = None) -> None:
         """End the pause of a group, and its sleep in all queues. Raises GroupNotFound when it has neither."""
-        run(self._executor.run(groups.group_resume(group), timeout=timeout))
+        run(self._router.run(groups.group_resume(group), timeout=timeout))
 
     def group_delete(self, group: str, *, timeout: float | None = None) -> None:
         """Remove the settings and the pause of a group; its jobs stay. Raises GroupNotFound when it has none."""
-        run(self._executor.run(groups.group_delete(group), timeout=timeout))
+        run(self._router.run(groups.group_delete(group), timeout=timeout))
 
     def groups(
         self,
@@ -1585,15 +1585,15 @@ class Client:
 
         A queue whose jobs were put without a group is listed only if there are settings for its name.
         """
-        return run(self._executor.run_where(groups.groups(prefix), server, timeout=timeout))
+        return run(self._router.run_where(groups.groups(prefix), server, timeout=timeout))
 
     def ping(self, server: str | None = None, *, timeout: float | None = None) -> None:
         """Check that this server (None: the serving leader) answers. Raises Unavailable when it does not."""
-        run(self._executor.run_where(cluster.ping(), server, timeout=timeout))
+        run(self._router.run_where(cluster.ping(), server, timeout=timeout))
 
     def caps(self, server: str | None = None, *, timeout: float | None = None) -> tuple[str, ...]:
         """Return the protocol extensions that the server supports."""
-        return run(self._executor.run_where(cluster.caps(), server, timeout=timeout))
+        return run(self._router.run_where(cluster.caps(), server, timeout=timeout))
 
     def help_lines(
         self,
@@ -1603,30 +1603,30 @@ class Client:
         timeout: float | None = None,
     ) -> tuple[str, ...]:
         """Return the forms of a command, one line each: of this verb, or of all."""
-        return run(self._executor.run_where(cluster.help_lines(verb), server, timeout=timeout))
+        return run(self._router.run_where(cluster.help_lines(verb), server, timeout=timeout))
 
     def cluster_id(self, server: str | None = None, *, timeout: float | None = None) -> ClusterId:
         """Return the cluster to which this server belongs."""
-        return run(self._executor.run_where(cluster.cluster_id(), server, timeout=timeout))
+        return run(self._router.run_where(cluster.cluster_id(), server, timeout=timeout))
 
     def interconnect(self, server: str | None = None, *, timeout: float | None = None) -> int:
         """Return the server's id; the serving leader has the smallest of all."""
-        return run(self._executor.run_where(cluster.interconnect(), server, timeout=timeout))
+        return run(self._router.run_where(cluster.interconnect(), server, timeout=timeout))
 
     def cluster_leader(self, server: str | None = None, *, timeout: float | None = None) -> Leader | None:
         """Return the leader that this server (None: the serving leader) knows; None if it knows none."""
-        return run(self._executor.run_where(cluster.cluster_leader(), server, timeout=timeout))
+        return run(self._router.run_where(cluster.cluster_leader(), server, timeout=timeout))
 
     def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
         """Return a hash of everything this server has executed; at the same position it is the same on all servers."""
-        return run(self._executor.run_where(cluster.cluster_hash(), server, timeout=timeout))
+        return run(self._router.run_where(cluster.cluster_hash(), server, timeout=timeout))
 
     def cluster_replica(self, server: str, *, timeout: float | None = None) -> ReplicaStatus | None:
         """Return how this server of a copy in another region follows its origin; None if its cluster is not a copy.
 
         Raises Refused (`409 Fenced <id>`) when the cluster was switched off for good, as a copy has taken its place.
         """
-        return run(self._executor.run_where(cluster.cluster_replica(), server, timeout=timeout))
+        return run(self._router.run_where(cluster.cluster_replica(), server, timeout=timeout))
 
     def feed_check(self, server: str, *, timeout: float | None = None) -> None:
         """Check that this server would feed a copy of its cluster in another region to this user.
@@ -1634,23 +1634,23 @@ class Client:
         Raises ForbiddenError without the right admin, or over a connection that can be overheard; NotServing if the
         cluster is a copy itself; Busy if it feeds as many copies as it may.
         """
-        run(self._executor.run_where(cluster.feed_check(), server, timeout=timeout))
+        run(self._router.run_where(cluster.feed_check(), server, timeout=timeout))
 
     def offline(self, server: str, *, timeout: float | None = None) -> None:
         """Switch one server off for clients; it hands leadership over and continues to replicate."""
-        run(self._executor.run_where(cluster.offline(), server, timeout=timeout))
+        run(self._router.run_where(cluster.offline(), server, timeout=timeout))
 
     def online(self, server: str, *, timeout: float | None = None) -> None:
         """Put an offline server back in service."""
-        run(self._executor.run_where(cluster.online(), server, timeout=timeout))
+        run(self._router.run_where(cluster.online(), server, timeout=timeout))
 
     def cluster_snapshot(self, server: str, *, timeout: float | None = None) -> int:
         """Make one server write a snapshot and shorten its log; returns the position in the log."""
-        return run(self._executor.run_where(cluster.cluster_snapshot(), server, timeout=timeout))
+        return run(self._router.run_where(cluster.cluster_snapshot(), server, timeout=timeout))
 
     def shutdown(self, server: str, *, timeout: float | None = None) -> None:
         """Stop one server's process in an orderly way."""
-        run(self._executor.run_where(cluster.shutdown(), server, timeout=timeout))
+        run(self._router.run_where(cluster.shutdown(), server, timeout=timeout))
 
     def cluster_add(self, name: str, peer: str, client: str, *, timeout: float | None = None) -> int:
         """Add a running server: `peer` is its address for the other servers, `client` for clients, "host:port" both.
@@ -1658,23 +1658,23 @@ class Client:
         Returns its server id. It counts as soon as it has caught up; until then cluster_status() shows a LEARNER. This
         and the following calls are for the leader, which is searched for among the client's servers. Raises Refused.
         """
-        return run(self._executor.run_at_leader(cluster.cluster_add(name, peer, client), timeout=timeout))
+        return run(self._router.run_at_leader(cluster.cluster_add(name, peer, client), timeout=timeout))
 
     def cluster_remove(self, name: str, *, timeout: float | None = None) -> None:
         """Remove a server from the cluster; when this returns, it may be stopped."""
-        run(self._executor.run_at_leader(cluster.cluster_remove(name), timeout=timeout))
+        run(self._router.run_at_leader(cluster.cluster_remove(name), timeout=timeout))
 
     def cluster_transfer(self, name: str | None = None, *, timeout: float | None = None) -> Leader:
         """Transfer leadership to this server, or to the most up-to-date one; returns the new leader."""
-        return run(self._executor.run_at_leader(cluster.cluster_transfer(name), timeout=timeout))
+        return run(self._router.run_at_leader(cluster.cluster_transfer(name), timeout=timeout))
 
     def cluster_offline(self, *, timeout: float | None = None) -> None:
         """Switch the whole service off for clients, whichever server leads, until cluster_online()."""
-        run(self._executor.run_at_leader(cluster.cluster_offline(), timeout=timeout))
+        run(self._router.run_at_leader(cluster.cluster_offline(), timeout=timeout))
 
     def cluster_online(self, *, timeout: float | None = None) -> None:
         """Put the whole service back in operation after cluster_offline()."""
-        run(self._executor.run_at_leader(cluster.cluster_online(), timeout=timeout))
+        run(self._router.run_at_leader(cluster.cluster_online(), timeout=timeout))
 
     def cluster_promote(self, grace: float | None = None, *, timeout: float | None = None) -> int:
         """Make this replica of another cluster a cluster of its own, with the state that it has (docs/REGIONS.md).
@@ -1682,25 +1682,25 @@ class Client:
         Returns how many entries of the origin's log are in it. What still runs has `grace` seconds more, 60 by default.
         Raises Refused if this cluster is not a replica.
         """
-        return run(self._executor.run_at_leader(cluster.cluster_promote(grace), timeout=timeout))
+        return run(self._router.run_at_leader(cluster.cluster_promote(grace), timeout=timeout))
 
     def cluster_fence(self, replica: str, *, timeout: float | None = None) -> None:
         """Switch the service of this cluster off for good, because the replica with this id takes its place.
 
         The configuration of the servers must name the replica (`feed.replica`), otherwise Refused is raised.
         """
-        run(self._executor.run_at_leader(cluster.cluster_fence(replica), timeout=timeout))
+        run(self._router.run_at_leader(cluster.cluster_fence(replica), timeout=timeout))
 
     def sessions(self, server: str | None = None, *, timeout: float | None = None) -> list[SessionInfo]:
         """List the sessions of all clients; a `server` that is named may lag."""
-        return run(self._executor.run_where(cluster.sessions(), server, timeout=timeout))
+        return run(self._router.run_where(cluster.sessions(), server, timeout=timeout))
 
     def end_session(self, number: int, *, timeout: float | None = None) -> bool:
         """End the session of this number; returns whether it existed. Its bound jobs go back to their queues.
 
         Its client notices that at its next use.
         """
-        return run(self._executor.run(cluster.end_session(number), timeout=timeout))
+        return run(self._router.run(cluster.end_session(number), timeout=timeout))
 
     def worker_beat(self, name: str, slots: int, busy: int, *, timeout: float | None = None) -> WorkerBounds:
         """Announce the pool of workers `name`, with `slots` places for jobs, of which `busy` are in use.
@@ -1708,11 +1708,11 @@ class Client:
         Returns the operator's settings (worker_set()). The pool keeps the name until this client's session ends or is
         not used for 30 s. Raises WorkerExists when another pool has the name, SessionLost without sessions.
         """
-        return run(self._executor.run(cluster.worker_beat(name, slots, busy), timeout=timeout))
+        return run(self._router.run(cluster.worker_beat(name, slots, busy), timeout=timeout))
 
     def workers(self, server: str | None = None, *, timeout: float | None = None) -> list[WorkerInfo]:
         """List the pools of workers by name; a `server` that is named may lag."""
-        return run(self._executor.run_where(cluster.workers(), server, timeout=timeout))
+        return run(self._router.run_where(cluster.workers(), server, timeout=timeout))
 
     def worker_set(
         self,
@@ -1728,11 +1728,11 @@ class Client:
         The pool receives that with its next heartbeat, and at once if it listens to events, as pqworker does. Needs the
         right admin. Raises WorkerNotFound.
         """
-        run(self._executor.run(cluster.worker_set(name, most=most, least=least, state=state), timeout=timeout))
+        run(self._router.run(cluster.worker_set(name, most=most, least=least, state=state), timeout=timeout))
 
     def users(self, *, timeout: float | None = None) -> list[User]:
         """List the users that the servers know, with their rights. This and the next two calls need the right admin."""
-        return run(self._executor.run(cluster.users(), timeout=timeout))
+        return run(self._router.run(cluster.users(), timeout=timeout))
 
     def set_user(
         self,
@@ -1747,22 +1747,22 @@ class Client:
         `rights`: put, get, queue, item, admin, each for all or with a prefix: "put:mail*,get". `secret`: 16 to 64
         visible characters, or as many bytes of a key. Raises Refused when the user is in the servers' files.
         """
-        run(self._executor.run(cluster.set_user(name, rights, secret), timeout=timeout))
+        run(self._router.run(cluster.set_user(name, rights, secret), timeout=timeout))
 
     def delete_user(self, name: str, *, timeout: float | None = None) -> None:
         """Delete a user; their open connections get AuthError. Raises Refused for an unknown user or one in a file."""
-        run(self._executor.run(cluster.delete_user(name), timeout=timeout))
+        run(self._router.run(cluster.delete_user(name), timeout=timeout))
 
     def cluster_map(self, server: str | None = None, *, timeout: float | None = None) -> ClusterMap:
         """Return the map of which cluster owns which names; its version is 0 without a map."""
-        return run(self._executor.run_where(clusters.cluster_map(), server, timeout=timeout))
+        return run(self._router.run_where(clusters.cluster_map(), server, timeout=timeout))
 
     def set_cluster_map(self, new: ClusterMap, *, timeout: float | None = None) -> None:
         """Replace the map of this cluster with one of a greater version; the same map again is accepted, too.
 
         Other clusters keep theirs. Raises MapChanged when the cluster has this version or a greater one.
         """
-        run(self._executor.run(clusters.set_cluster_map(new), timeout=timeout))
+        run(self._router.run(clusters.set_cluster_map(new), timeout=timeout))
 
     def notify(
         self,
@@ -1776,7 +1776,7 @@ class Client:
 
         Delivered at most once, up to 1 MiB, and not stored: later subscribers do not get it.
         """
-        return run(self._executor.run(
+        return run(self._router.run(
             event_commands.notify(channel, data), timeout=timeout, retry_unknown=retry_unknown
         ))
 
@@ -1795,7 +1795,7 @@ class Client:
         timeout: float | None = None,
     ) -> None:
         """Create a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
-        run(self._executor.run(
+        run(self._router.run(
             pulses.pulse_create(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
             together=together, spread=spread, max_wait=max_wait)), timeout=timeout
         ))
@@ -1815,14 +1815,14 @@ class Client:
         timeout: float | None = None,
     ) -> None:
         """Change settings of a pulse; with `rate` or `per` it restarts at its full rate. Raises PulseNotFound."""
-        run(self._executor.run(
+        run(self._router.run(
             pulses.pulse_config(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
             together=together, spread=spread, max_wait=max_wait)), timeout=timeout
         ))
 
     def pulse_delete(self, pulse: str, *, timeout: float | None = None) -> None:
         """Remove a pulse. Raises PulseNotFound, PulseInUse when a queue uses it."""
-        run(self._executor.run(pulses.pulse_delete(pulse), timeout=timeout))
+        run(self._router.run(pulses.pulse_delete(pulse), timeout=timeout))
 
     def pulse_set(
         self,
@@ -1833,11 +1833,11 @@ class Client:
         timeout: float | None = None,
     ) -> None:
         """Set the data of each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
-        run(self._executor.run(pulses.pulse_set(pulse, payload, deny=deny), timeout=timeout))
+        run(self._router.run(pulses.pulse_set(pulse, payload, deny=deny), timeout=timeout))
 
     def pulses(self, server: str | None = None, *, timeout: float | None = None) -> list[str]:
         """List the names of all pulses that the user may see."""
-        return run(self._executor.run_where(pulses.pulses(), server, timeout=timeout))
+        return run(self._router.run_where(pulses.pulses(), server, timeout=timeout))
 
     def pulse_stat(
         self,
@@ -1851,7 +1851,7 @@ class Client:
         `now` turns in `per` + `pause` seconds at present, none before `sleepuntil`; clients `waiting` (None: unknown to
         this server), turns `granted` so far, `errors` among their results, results still `open`.
         """
-        return run(self._executor.run_where(pulses.pulse_stat(pulse), server, timeout=timeout))
+        return run(self._router.run_where(pulses.pulse_stat(pulse), server, timeout=timeout))
 
     def pulse_result(
         self,
@@ -1867,6 +1867,4 @@ class Client:
         `feedback`: "ok", "fail" for a failure that is not due to the rate, "slow" if this was too fast, or "sleep": no
         client may have a turn for `sleep` seconds. Raises TicketNotFound if it has one, or it is too late.
         """
-        run(self._executor.run(
-            pulses.pulse_result(ticket, feedback, sleep=sleep, reason=reason), timeout=timeout
-        ))
+        run(self._router.run(pulses.pulse_result(ticket, feedback, sleep=sleep, reason=reason), timeout=timeout))

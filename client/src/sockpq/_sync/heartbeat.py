@@ -14,9 +14,9 @@ from sockpq._sync.job import Job
 class Heartbeat:
     """Renews the leases of the jobs of one loop."""
 
-    def __init__(self, executor: Router, expire: float, *, uncharged: bool = False) -> None:
+    def __init__(self, router: Router, expire: float, *, uncharged: bool = False) -> None:
         """`expire`: the lease, in seconds; `uncharged`: see LeaseRenewals."""
-        self._beats: LeaseRenewals[Job] = LeaseRenewals(executor, expire, uncharged=uncharged)
+        self._beats: LeaseRenewals[Job] = LeaseRenewals(router, expire, uncharged=uncharged)
         self._changed = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None

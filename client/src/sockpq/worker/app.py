@@ -26,7 +26,7 @@ from sockpq.worker.flows.batch import (
     called,
     own_item,
 )
-from sockpq.worker.flows.calls import amade, async_executor_of, executor_of, made
+from sockpq.worker.flows.calls import amade, async_router_of, made, router_of
 from sockpq.worker.flows.handle import AsyncFlowHandle, FlowHandle, flow_of, restored
 from sockpq.worker.flows.writing import put_flow
 from sockpq.worker.policy import EXPIRE_S, TRIES, Errors, Policy, policy_of
@@ -79,7 +79,7 @@ class App:
     @property
     def tracing(self) -> Tracing | None:
         """The spans of its client; None unless it was created with tracing=True."""
-        return self.client._executor.tracing if self._options.get("tracing") and self.stand_in is None else None
+        return self.client._router.tracing if self._options.get("tracing") and self.stand_in is None else None
 
     # declaring
 
@@ -198,14 +198,14 @@ class App:
         a list after a group. If a step is given up, the steps after it are removed, unless it is
         task.s(..).continue_on_failure(). `on_failure`: called once if the flow fails.
         """
-        executor = executor_of(self)
-        plan, numbers = made(executor, put_flow(canvas, self.codec, executor.bodies, called(on_failure)))
+        router = router_of(self)
+        plan, numbers = made(router, put_flow(canvas, self.codec, router.bodies, called(on_failure)))
         return FlowHandle(self, flow_of(plan, numbers, canvas.last, canvas.joined))
 
     async def aflow(self, canvas: Canvas, *, on_failure: Task[Any, Any] | Signature | None = None) -> AsyncFlowHandle:
         """Put a flow, as flow() does, in asyncio."""
-        executor = async_executor_of(self)
-        plan, numbers = await amade(executor, put_flow(canvas, self.codec, executor.bodies, called(on_failure)))
+        router = async_router_of(self)
+        plan, numbers = await amade(router, put_flow(canvas, self.codec, router.bodies, called(on_failure)))
         return AsyncFlowHandle(self, flow_of(plan, numbers, canvas.last, canvas.joined))
 
     def flow_handle(self, saved: Mapping[str, Any]) -> FlowHandle:
@@ -281,7 +281,7 @@ class App:
         """The addresses of its servers, separated by commas."""
         if self.stand_in:
             return "none"
-        return ",".join(map(str, self.client._executor.addresses))
+        return ",".join(map(str, self.client._router.addresses))
 
     @property
     def client(self) -> Client:
@@ -290,7 +290,7 @@ class App:
             return cast(Client, self.stand_in)
         if self._client is None:
             self._client = Client(self._servers, **self._options)
-            self._client._executor.guard = check_cancelled
+            self._client._router.guard = check_cancelled
         return self._client
 
     @property

@@ -97,7 +97,7 @@ class Serving:
         if inspect.iscoroutinefunction(work.function):
             held = self._await(async_job(self._app, job))
         else:
-            held = Job(self._app.client._executor, job)
+            held = Job(self._app.client._router, job)
         held._stopwatch = stopwatch() if timed else None
         return held
 
@@ -163,7 +163,7 @@ async def limited(value: Any, limit: float | None) -> Any:
 
 async def async_job(app: App, job: Handed) -> AsyncJob:
     """Return the job for an async function."""
-    return AsyncJob(app.async_client._executor, job)
+    return AsyncJob(app.async_client._router, job)
 
 
 async def close_async(app: App) -> None:

@@ -168,7 +168,7 @@ class TaskChild:
             if inspect.iscoroutinefunction(work.function):
                 held = await async_job(app, given)
             else:
-                held = Job(app.client._executor, given)
+                held = Job(app.client._router, given)
             held._stopwatch = stopwatch() if timed else None
             return held
 

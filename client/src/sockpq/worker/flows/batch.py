@@ -14,7 +14,7 @@ from sockpq.errors import BadArguments, CrossCluster, ItemCancelled, ItemNotFoun
 from sockpq.model import ItemStat, Stored
 from sockpq.worker.current import current_job
 from sockpq.worker.errors import BatchCancelled
-from sockpq.worker.flows.calls import Call, Calls, Home, Owner, amade, async_executor_of, executor_of, made
+from sockpq.worker.flows.calls import Call, Calls, Home, Owner, amade, async_router_of, made, router_of
 from sockpq.worker.handle import AsyncHandle, Handle, async_handle, handle
 from sockpq.worker.signature import Signature, Step
 from sockpq.worker.task import Task, TaskCall
@@ -82,18 +82,18 @@ class BatchHandle:
 
     def progress(self) -> ItemStat | None:
         """Count its tasks in each state, and those that are done; None when the batch has ended."""
-        return made(executor_of(self._app), progress(self.item))
+        return made(router_of(self._app), progress(self.item))
 
     def cancel(self) -> int:
         """Remove all tasks that have not ended, interrupting running ones. Returns how many, 0 if the batch has ended.
 
         A callback for its success is removed; callbacks for its end or its failure are called.
         """
-        return made(executor_of(self._app), cancelled(self.item))
+        return made(router_of(self._app), cancelled(self.item))
 
     def retry(self) -> int:
         """Put back the tasks that were given up, as if new. Returns how many, 0 if the batch has ended."""
-        return made(executor_of(self._app), retried(self.item))
+        return made(router_of(self._app), retried(self.item))
 
 
 class AsyncBatchHandle:
@@ -110,15 +110,15 @@ class AsyncBatchHandle:
 
     async def progress(self) -> ItemStat | None:
         """Count its tasks in each state. See BatchHandle.progress."""
-        return await amade(async_executor_of(self._app), progress(self.item))
+        return await amade(async_router_of(self._app), progress(self.item))
 
     async def cancel(self) -> int:
         """Remove all tasks that have not ended. See BatchHandle.cancel."""
-        return await amade(async_executor_of(self._app), cancelled(self.item))
+        return await amade(async_router_of(self._app), cancelled(self.item))
 
     async def retry(self) -> int:
         """Put back the tasks that were given up. See BatchHandle.retry."""
-        return await amade(async_executor_of(self._app), retried(self.item))
+        return await amade(async_router_of(self._app), retried(self.item))
 
 
 class Batch(BatchHandle):
@@ -139,21 +139,21 @@ class Batch(BatchHandle):
 
     def add(self, task: Task[Any, Any] | TaskCall[Any, Any], *args: Any, **kwargs: Any) -> Handle:
         """Queue a call as a member of the batch. Raises BatchCancelled."""
-        executor = executor_of(self._app)
-        made(executor, self._hold.renewed())
-        limit = min(self._hold.left_s, executor.limits.timeout)
+        router = router_of(self._app)
+        made(router, self._hold.renewed())
+        limit = min(self._hold.left_s, router.limits.timeout)
         call = as_call(task).within(limit)
-        stored = made(executor, added(call, self.item, args, kwargs, executor.bodies))
+        stored = made(router, added(call, self.item, args, kwargs, router.bodies))
         return handle(self._app, call.queue, stored)
 
     def __enter__(self) -> Batch:
-        made(executor_of(self._app), self._hold.begun(executor_of(self._app).bodies))
+        made(router_of(self._app), self._hold.begun(router_of(self._app).bodies))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        made(executor_of(self._app), self._hold.ended(failed=error is not None))
+        made(router_of(self._app), self._hold.ended(failed=error is not None))
 
 
 class AsyncBatch(AsyncBatchHandle):
@@ -170,22 +170,22 @@ class AsyncBatch(AsyncBatchHandle):
 
     async def add(self, task: Task[Any, Any] | TaskCall[Any, Any], *args: Any, **kwargs: Any) -> AsyncHandle:
         """Queue a call as a member of the batch. Raises BatchCancelled."""
-        executor = async_executor_of(self._app)
-        await amade(executor, self._hold.renewed())
-        limit = min(self._hold.left_s, executor.limits.timeout)
+        router = async_router_of(self._app)
+        await amade(router, self._hold.renewed())
+        limit = min(self._hold.left_s, router.limits.timeout)
         call = as_call(task).within(limit)
-        stored = await amade(executor, added(call, self.item, args, kwargs, executor.bodies))
+        stored = await amade(router, added(call, self.item, args, kwargs, router.bodies))
         return async_handle(self._app, call.queue, stored)
 
     async def __aenter__(self) -> AsyncBatch:
-        executor = async_executor_of(self._app)
-        await amade(executor, self._hold.begun(executor.bodies))
+        router = async_router_of(self._app)
+        await amade(router, self._hold.begun(router.bodies))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await amade(async_executor_of(self._app), self._hold.ended(failed=error is not None))
+        await amade(async_router_of(self._app), self._hold.ended(failed=error is not None))
 
 
 class OwnBatch(BatchHandle):
@@ -193,9 +193,9 @@ class OwnBatch(BatchHandle):
 
     def add(self, task: Task[Any, Any] | TaskCall[Any, Any], *args: Any, **kwargs: Any) -> Handle:
         """Queue a call as a member of the batch, which cannot end while the task runs. Raises BatchCancelled."""
-        item, executor = own_item(), executor_of(self._app)
+        item, router = own_item(), router_of(self._app)
         call = as_call(task)
-        return handle(self._app, call.queue, made(executor, added(call, item, args, kwargs, executor.bodies)))
+        return handle(self._app, call.queue, made(router, added(call, item, args, kwargs, router.bodies)))
 
 
 class AsyncOwnBatch(AsyncBatchHandle):
@@ -203,9 +203,9 @@ class AsyncOwnBatch(AsyncBatchHandle):
 
     async def add(self, task: Task[Any, Any] | TaskCall[Any, Any], *args: Any, **kwargs: Any) -> AsyncHandle:
         """Queue a call as a member of the batch, which cannot end while the task runs. Raises BatchCancelled."""
-        item, executor = own_item(), async_executor_of(self._app)
+        item, router = own_item(), async_router_of(self._app)
         call = as_call(task)
-        stored = await amade(executor, added(call, item, args, kwargs, executor.bodies))
+        stored = await amade(router, added(call, item, args, kwargs, router.bodies))
         return async_handle(self._app, call.queue, stored)
 
 

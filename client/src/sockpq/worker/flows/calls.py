@@ -26,9 +26,9 @@ class Call(NamedTuple):
     wait: float | None = None
     timeout: float | None = None
 
-    def begun(self, executor: Router) -> Coroutine[Any, Any, Any]:
-        """Return the call, to be run by the network of the executor."""
-        return executor.run(self.command, wait=self.wait, timeout=self.timeout)
+    def begun(self, router: Router) -> Coroutine[Any, Any, Any]:
+        """Return the call, to be run by the network of the router."""
+        return router.run(self.command, wait=self.wait, timeout=self.timeout)
 
 
 class Owner(NamedTuple):
@@ -36,9 +36,9 @@ class Owner(NamedTuple):
 
     queues: tuple[str, ...]
 
-    def begun(self, executor: Router) -> Coroutine[Any, Any, str]:
-        """Return the call, to be run by the network of the executor."""
-        return executor.owner_of(self.queues)
+    def begun(self, router: Router) -> Coroutine[Any, Any, str]:
+        """Return the call, to be run by the network of the router."""
+        return router.owner_of(self.queues)
 
 
 Calls = Generator[Call | Owner, Any, T]
@@ -67,25 +67,25 @@ class Home(Protocol):
         ...
 
 
-def executor_of(home: Home) -> Router:
-    """Return the executor of the app's blocking client. Raises BadArguments when it has no server."""
+def router_of(home: Home) -> Router:
+    """Return the router of the app's blocking client. Raises BadArguments when it has no server."""
     _check(home)
-    return home.client._executor
+    return home.client._router
 
 
-def async_executor_of(home: Home) -> Router:
-    """Return the executor of the client of the running event loop. Raises BadArguments without a server."""
+def async_router_of(home: Home) -> Router:
+    """Return the router of the client of the running event loop. Raises BadArguments without a server."""
     _check(home)
-    return home.async_client._executor
+    return home.async_client._router
 
 
-def made(executor: Router, calls: Calls[T]) -> T:
+def made(router: Router, calls: Calls[T]) -> T:
     """Make the calls in this thread, and return the generator's result; errors of calls are raised inside it."""
     try:
         call = next(calls)
         while True:
             try:
-                value = threads.run(call.begun(executor))
+                value = threads.run(call.begun(router))
             except BaseException as error:
                 call = calls.throw(error)
             else:
@@ -95,13 +95,13 @@ def made(executor: Router, calls: Calls[T]) -> T:
         return result
 
 
-async def amade(executor: Router, calls: Calls[T]) -> T:
+async def amade(router: Router, calls: Calls[T]) -> T:
     """Make the calls in the running event loop; made() for asyncio."""
     try:
         call = next(calls)
         while True:
             try:
-                value = await loops.run(call.begun(executor))
+                value = await loops.run(call.begun(router))
             except BaseException as error:
                 call = calls.throw(error)
             else:

@@ -12,7 +12,7 @@ from sockpq._protocol.commands import items, jobs, records
 from sockpq.errors import BadArguments, ItemNotFound, JobNotFound
 from sockpq.model import Awaited, Number
 from sockpq.worker.errors import TaskFailed
-from sockpq.worker.flows.calls import Call, Calls, Home, amade, async_executor_of, executor_of, made
+from sockpq.worker.flows.calls import Call, Calls, Home, amade, async_router_of, made, router_of
 from sockpq.worker.flows.plan import Plan
 from sockpq.worker.handle import failure_of
 
@@ -81,15 +81,15 @@ class FlowHandle:
         A list of results if it ends in a group. Raises TaskFailed when a step has failed and only steps after it
         remain; TimeoutError; JobNotFound when a step is no longer known.
         """
-        return made(executor_of(self._app), ended(self._flow, self._app.codec, timeout))
+        return made(router_of(self._app), ended(self._flow, self._app.codec, timeout))
 
     def graph(self) -> Graph:
         """Return the current state of each step."""
-        return made(executor_of(self._app), looked(self._flow))
+        return made(router_of(self._app), looked(self._flow))
 
     def cancel(self) -> bool:
         """Remove all steps that have not ended; running ones are interrupted. Returns whether there were any."""
-        return made(executor_of(self._app), cancelled(self._flow))
+        return made(router_of(self._app), cancelled(self._flow))
 
     def saved(self) -> dict[str, Any]:
         """Return what app.flow_handle() needs, as a value for JSON."""
@@ -110,15 +110,15 @@ class AsyncFlowHandle:
 
     async def wait(self, timeout: float | None = None) -> Any:
         """Wait until the flow has ended, and return the result of its last step. See FlowHandle.wait."""
-        return await amade(async_executor_of(self._app), ended(self._flow, self._app.codec, timeout))
+        return await amade(async_router_of(self._app), ended(self._flow, self._app.codec, timeout))
 
     async def graph(self) -> Graph:
         """Return the current state of each step."""
-        return await amade(async_executor_of(self._app), looked(self._flow))
+        return await amade(async_router_of(self._app), looked(self._flow))
 
     async def cancel(self) -> bool:
         """Remove all steps that have not ended. See FlowHandle.cancel."""
-        return await amade(async_executor_of(self._app), cancelled(self._flow))
+        return await amade(async_router_of(self._app), cancelled(self._flow))
 
     def saved(self) -> dict[str, Any]:
         """Return what app.aflow_handle() needs, as a value for JSON."""

@@ -67,11 +67,11 @@ def _watched(app: Home) -> Callable[[list[Followers]], None]:
                     app.client.item_cancel(one, reason=REASON)
         if left:
             job = current_job()
-            executor = app.client._executor
-            again = watch(job.queue, left, app.codec, executor.bodies)._replace(beside=left[0][0])
+            router = app.client._router
+            again = watch(job.queue, left, app.codec, router.bodies)._replace(beside=left[0][0])
             try:
-                threads.run(executor.run(batches.transaction([again, jobs.done(job)])))
+                threads.run(router.run(batches.transaction([again, jobs.done(job)])))
             except CrossCluster:        # the queue moves, and only what is here already stays beside the flow
-                threads.run(executor.run(jobs.later(job, delay=LOOK_S, yielded=True)))
+                threads.run(router.run(jobs.later(job, delay=LOOK_S, yielded=True)))
             job._ended = True
     return cancel

@@ -23,7 +23,7 @@ RESULT_TTL_S = 3600         # a result that nobody fetches, because its caller i
 LEAST_DELAY_S = 0.001
 
 
-async def end_job(executor: Router, job: Handed, outcome: Outcome, timeout: float, ran: float | None = None) -> bool:
+async def end_job(router: Router, job: Handed, outcome: Outcome, timeout: float, ran: float | None = None) -> bool:
     """End the job; returns False if it was no longer ours, as its lease had ended. Raises another SockpqError.
 
     `ran`: the seconds to charge to its group, instead of the time since the hand-out.
@@ -31,35 +31,35 @@ async def end_job(executor: Router, job: Handed, outcome: Outcome, timeout: floa
     command = _end(job, outcome, ran)
     try:
         if outcome.kind == "dead" and ran is not None:
-            await executor.run(jobs.touch(job, ran=ran), timeout=timeout)       # BURY does not tell it
+            await router.run(jobs.touch(job, ran=ran), timeout=timeout)       # BURY does not tell it
         if outcome.result is None or job.item is None:
-            await _run(executor, job, outcome, command, timeout)
+            await _run(router, job, outcome, command, timeout)
             return True
         result = jobs.put(job.queue + RESULTS, outcome.result, item=job.item, ttl=RESULT_TTL_S)
         try:
-            await executor.run(_together(command, result), timeout=timeout)
+            await router.run(_together(command, result), timeout=timeout)
         except Aborted as aborted:
             if isinstance(aborted.reason, JobNotFound):
                 return False
-            await _run(executor, job, outcome, command, timeout)    # the queue of results is full: the job ends anyway
+            await _run(router, job, outcome, command, timeout)    # the queue of results is full: the job ends anyway
         except CrossCluster:            # the queue moves, and the caller, who waits in this cluster, gets no output
-            await _run(executor, job, outcome, command, timeout)
+            await _run(router, job, outcome, command, timeout)
         return True
     except JobNotFound:
         return False
 
 
-async def _run(executor: Router, job: Handed, outcome: Outcome, command: Command[Any], timeout: float) -> None:
+async def _run(router: Router, job: Handed, outcome: Outcome, command: Command[Any], timeout: float) -> None:
     """Run the command; a result that is too long for the queue is a permanent failure of its task."""
     try:
-        await executor.run(command, timeout=timeout)
+        await router.run(command, timeout=timeout)
     except DataTooLarge as error:
         if outcome.returned is None:
             raise
         text = f"what the task returned has {len(outcome.returned)} bytes: {error}"
         LOG.error("a job failed: %s", text, extra={"fields": {"queue": job.queue, "id": job.id, "outcome": "dead"}})
         given_up = Outcome("dead", reason=BadResult.__name__, failure=Failure(BadResult.__name__, text, ""))
-        await executor.run(_end(job, given_up), timeout=timeout)
+        await router.run(_end(job, given_up), timeout=timeout)
 
 
 def _together(command: Command[Any], result: Command[Any]) -> Command[Any]:

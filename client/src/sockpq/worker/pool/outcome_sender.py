@@ -39,10 +39,10 @@ class OutcomeSender:
     """
 
     def __init__(
-        self, executor: Router, leases: Leases, counters: PoolCounters, changed: Callable[[], None],
+        self, router: Router, leases: Leases, counters: PoolCounters, changed: Callable[[], None],
         is_timed: Callable[[Handed], bool],
     ) -> None:
-        self._executor = executor
+        self._router = router
         self._leases = leases
         self._counters = counters
         self._changed = changed
@@ -105,7 +105,7 @@ class OutcomeSender:
     async def _tell_times(self) -> None:
         reported, self._timed = self._timed, []
         try:
-            answers = await self._executor.run_batch(
+            answers = await self._router.run_batch(
                 [job_commands.done(job, ran=run_s) for job, run_s in reported], timeout=CALL_S
             )
         except SockpqError as error:
@@ -119,7 +119,7 @@ class OutcomeSender:
 
     async def _tell_these(self, finished: list[int]) -> None:
         try:
-            await self._executor.run(self.done(finished), timeout=CALL_S)
+            await self._router.run(self.done(finished), timeout=CALL_S)
         except SockpqError as error:
             LOG.warning("could not send DONE: %s", error)
             if not self._leaving:
@@ -150,7 +150,7 @@ class OutcomeSender:
         timed = self._is_timed(job)
         while True:
             try:
-                if not await end_job(self._executor, job, outcome, CALL_S, outcome.run_s if timed else None):
+                if not await end_job(self._router, job, outcome, CALL_S, outcome.run_s if timed else None):
                     self.lost(job.id)
                 break
             except SockpqError as error:
@@ -164,7 +164,7 @@ class OutcomeSender:
         """Put jobs back in their places; unless their attempts count, as if they had not been taken."""
         commands: list[Command[Any]] = [self.giving_back(job, counts) for job in jobs]
         try:
-            await self._executor.run_batch(commands, timeout=LEAVE_S)
+            await self._router.run_batch(commands, timeout=LEAVE_S)
         except SockpqError as error:
             LOG.warning("jobs cannot be put back, they return when their leases end: %s", error)
         for job in jobs:

@@ -91,7 +91,7 @@ class Pool:
         self._leases = Leases()
         self._charging = Charging()
         self._sender = OutcomeSender(
-            self.client._executor, self._leases, self.counters, self._changed.set, self._is_timed
+            self.client._router, self._leases, self.counters, self._changed.set, self._is_timed
         )
         self._members = Members(
             lambda number: self._children.spawn(number, self, self.settings), settings.strategy, settings.inbox_max
@@ -266,7 +266,7 @@ class Pool:
             return [self._sender.giving_back(job) for job in taken]
 
         try:
-            taken = await self.client._executor.run_behind(
+            taken = await self.client._router.run_behind(
                 self._sender.done(finished) if finished else None,
                 request(self.queues, count, self._taken_for(), self.settings.by), put_back, timeout=CALL_S, wait=WAIT_S,
             )
@@ -356,7 +356,7 @@ class Pool:
         asked_at = monotonic()
         try:
             ran = 0.0 if self._is_timed(job) else None
-            await self.client._executor.run(jobs.touch(job, ran=ran), timeout=CALL_S)
+            await self.client._router.run(jobs.touch(job, ran=ran), timeout=CALL_S)
         except SockpqError:
             self._sender.lost(job.id)
             return
@@ -525,7 +525,7 @@ class Pool:
 
     async def _touch(self, due: list[Due], now: float) -> None:
         try:
-            answers = await self.client._executor.run_batch(
+            answers = await self.client._router.run_batch(
                 [jobs.touch(one.job, one.expire, ran=one.ran) for one in due], timeout=CALL_S, each=True,
             )
         except ForeignCluster as error:

@@ -340,6 +340,8 @@ class Puller:
         if partial is not None and self._monotonic() - partial.at > RESUMED_S_MAX:
             self._drop_partial()
             partial = None
+        self.figures.server = _text(origin.address)
+        self._become(Phase.SNAPSHOT)            # the origin writes it before it answers, which may take minutes
         if partial is not None and partial.server == origin.address:
             head = await origin.ask(f"CLUSTER FEED SNAPSHOT {partial.index} {partial.size}", SNAPSHOT_S)
             if head == "409 Too Old":

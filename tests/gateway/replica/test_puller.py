@@ -461,11 +461,29 @@ def test_an_error_in_this_program_is_a_problem_that_operators_see(
     assert "RuntimeError: a bug" in caplog.text
 
 
-class HeadOnly:
-    """A server of an origin that dies behind the first line of a snapshot."""
+def test_a_snapshot_that_the_origin_still_writes_is_being_fetched(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        writing = HeadOnly(silent=True)
+        address = await writing.start()
+        world.puller = Puller(
+            world.mirror, OriginSettings((address,), None, None, None), tmp_path / "replica", time.monotonic)
+        figures = world.puller.figures
+        world.puller.start()
+        await world.origin.until(lambda: figures.phase is Phase.SNAPSHOT)
+        assert figures.server == f"{address[0]}:{address[1]}"
+        await world.puller.stop()
+        writing.close()
+        await world.origin.until(lambda: not writing.connections)
+    with_world(test, tmp_path)
 
-    def __init__(self) -> None:
+
+class HeadOnly:
+    """A server of an origin that dies behind the first line of a snapshot, or does not come to send it."""
+
+    def __init__(self, *, silent: bool = False) -> None:
         self.died = False
+        self.connections = 0
+        self._silent = silent
 
     async def start(self) -> tuple[str, int]:
         """Listen on a free port; returns host and port."""
@@ -478,8 +496,11 @@ class HeadOnly:
             b"CLUSTER ID": b"200 OK - -", b"INTERCONNECT": b"200 OK 2", b"CLUSTER LEADER": b"404 No Leader",
             b"CLUSTER FEED SNAPSHOT": b"200 OK 9 ab 100",
         }
+        self.connections += 1
         try:
             while not self.died and (line := await reader.readline()):
+                if self._silent and line.strip() == b"CLUSTER FEED SNAPSHOT":
+                    continue
                 writer.write(answers.get(line.strip(), b"409 Too Old") + b"\r\n")
                 await writer.drain()
                 self.died = line.strip() == b"CLUSTER FEED SNAPSHOT"
@@ -487,8 +508,13 @@ class HeadOnly:
             pass                            # who looked at this server has gone
         finally:
             writer.close()
+            self.connections -= 1
             if self.died:
-                self._server.close()
+                self.close()
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._server.close()
 
 
 def test_a_follower_is_read_rather_than_the_leader_and_any_server_when_it_fails(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ def headline(health: Health, part: RegionPart | None = None) -> str:
         return (f"NOT SERVING: FENCED, switched off for good, as its copy takes its place, the cluster {part.fenced}; "
                 f"{health.up} of {counted(members, 'node')} up")
     if part is not None:
-        return (f"A COPY, answers reads only: of the cluster {part.origin or '-'}; {in_words(part.found)}; "
+        whose = "" if part.origin is None else f"of the cluster {part.origin}; "
+        return (f"A COPY, answers reads only: {whose}{in_words(part.found)}; "
                 f"{health.up} of {counted(members, 'node')} up")
     if not health.reached:
         return f"NOT REACHED: no answer from {counted(members, 'server')}; name others of the cluster by --servers"

@@ -17,6 +17,7 @@ from sockpq import (
     Client,
     ForbiddenError,
     OutcomeUnknown,
+    Refused,
     ReplicaStatus,
     ServerView,
     SockpqError,
@@ -33,6 +34,7 @@ from sockpqd.pqctl.actions.regions import promote as promotion
 from sockpqd.pqctl.actions.regions.origin import OriginAccess, origin_of
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
 from sockpqd.pqctl.doctor.region_checks import judge
+from sockpqd.pqctl.health import Health
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import (
     DONE,
@@ -44,6 +46,7 @@ from sockpqd.pqctl.output.exit_codes import (
     USAGE_ERROR,
     Failure,
 )
+from sockpqd.pqctl.report import headline
 from sockpqd.pqctl.settings import Options
 from tests.pqctl.running import ask, run
 from tests.system.load import Producer
@@ -372,7 +375,10 @@ def test_a_command_on_jobs_that_was_not_executed_says_what_the_cluster_is(
 
 def test_the_authority_of_the_origin_is_asked_for_when_it_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     call = Call(Options("127.0.0.1:1", None, None, None, None), False, 1.0)
-    for error, words in ((Untrusted("its certificate"), "--origin-ca FILE"), (Unavailable("no answer"), "the network")):
+    for error, words in (
+        (Untrusted("its certificate"), "--origin-ca FILE"), (Unavailable("no answer"), "the network"),
+        (AuthError("401 Auth Required"), "--origin-secret-file"),
+    ):
         view = ServerView("10.1.0.1:11361", None, None, [], error)
         monkeypatch.setattr(following, "ask", lambda *_, view=view: ([view], 1))
         (check,) = following.checks(call, call)
@@ -553,6 +559,13 @@ def test_the_node_of_a_drill_reaches_the_cluster_as_pqctl_does(tmp_path: Path) -
     assert all(address.startswith("127.0.0.1:") for address in settings["listen"].values())
 
 
+def test_a_copy_that_does_not_know_its_origin_yet_is_still_a_copy() -> None:
+    found = {"n1": ReplicaStatus("connecting", 0, None, None, None, None, "")}
+    health = Health(None, [], frozenset(), frozenset(), [])
+    assert headline(health, replicas.RegionPart(found)) == (
+        "A COPY, answers reads only: n1 does not follow: it is connecting; 0 of 0 nodes up")
+
+
 def test_nothing_is_promoted_without_a_question(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, errors = run(capsys, "--servers", "127.0.0.1:1", "region", "promote")
     assert code == 64
@@ -571,6 +584,7 @@ class Both:
         self.leader: str | None = "n1"
         self.value = "aa"                   # the hash of the replica
         self.outcome: SockpqError | None = None
+        self.refusal: SockpqError | None = None     # of the promotion
 
     @contextmanager
     def cluster_of(self, call: Call, *, leading: bool = False) -> Iterator[tuple[Any, Any]]:
@@ -605,6 +619,8 @@ class Both:
     def cluster_promote(self, grace: float | None) -> int:
         """Stand for Client."""
         self.asked.append("promote")
+        if self.refusal is not None:
+            raise self.refusal
         return self.copy
 
 
@@ -615,6 +631,31 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Both:
     monkeypatch.setattr(promotion, "cluster_of", found.cluster_of)
     monkeypatch.setattr(promotion, "hashes", found.hashes)
     return found
+
+
+def test_a_copy_that_has_nothing_yet_is_not_promoted_and_says_why(
+    both: Both, capsys: pytest.CaptureFixture[str],
+) -> None:
+    both.copy, both.phases, both.refusal = 0, ["connecting"], Refused("409 No Replica")
+    code, _, errors = run(capsys, "--servers", "here", "region", "promote", "--yes")
+    assert (code, both.asked) == (REFUSED, ["promote"])
+    assert errors == ("this copy has nothing of its origin yet, and was not promoted (409 No Replica): "
+                      "n1 does not follow: it is connecting\n")
+    both.copy = 7                                   # it was promoted by somebody else meanwhile
+    assert "nothing of its origin" not in run(capsys, "--servers", "here", "region", "promote", "--yes")[2]
+
+
+@pytest.mark.parametrize(("phase", "words"), [
+    ("connecting", "position; n1 does not follow: it is connecting"), ("following", "position; try again"),
+])
+def test_what_was_not_compared_says_why(
+    both: Both, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, phase: str, words: str,
+) -> None:
+    monkeypatch.setattr(compare, "cluster_of", both.cluster_of)
+    monkeypatch.setattr(compare, "hashes", both.hashes)
+    both.copy, both.phases = 7, [phase]
+    code, text, _ = run(capsys, "--servers", "here", "region", "diff", "there", "--timeout", "0.1")
+    assert (code, text) == (UNREACHED, f"not compared: never seen at the same {words}\n")
 
 
 def promoted(capsys: pytest.CaptureFixture[str], timeout: float = 0.2) -> tuple[int, str]:

@@ -72,7 +72,8 @@ def diff(call: Call, origin: OriginAccess) -> int:
     comparison = Comparison()
     with cluster_of(call) as (replica, copies), cluster_of(origin_of(call, origin)) as (there, originals):
         try:
-            problem = mismatch(_found(call, replica, copies) or {}, copies.views, originals.views)
+            found = _found(call, replica, copies) or {}
+            problem = mismatch(found, copies.views, originals.views)
         except Failure as failure:
             problem = str(failure)
         if problem is not None:
@@ -92,7 +93,8 @@ def diff(call: Call, origin: OriginAccess) -> int:
     elif together is not None:
         equal, position, sentence, code = True, together, f"equal at position {together}", DONE
     else:
-        sentence = "not compared: never seen at the same position, try again"
+        why = in_words(found) if found and not follows(found) else "try again"
+        sentence = f"not compared: never seen at the same position; {why}"
         call.answer(sentence, {"equal": None, "position": None})
         return UNREACHED
     rows = [row for row in comparison.rows(position) if row[1] == position]

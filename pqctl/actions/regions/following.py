@@ -34,6 +34,9 @@ from sockpqd.pqctl.output.fence import fenced_for
 UNSTOPPED = "; nothing was stopped"
 USER, SECRET_FILE, CA = "copy", "/etc/sockpqd/copy.secret", "/etc/sockpqd/origin-ca.crt"     # as in docs/REGIONS.md
 UNTRUSTED_ADVICE = "give the authority that signed the origin's certificates, by --origin-ca FILE behind the command"
+REFUSED_ADVICE = (
+    "give a user of the origin with its secret, by --origin-user and --origin-secret-file behind the command"
+)
 FEED_ADVICE = "give it --user with the right admin there, and use TLS (--ca): a feed has all data"
 
 
@@ -106,9 +109,7 @@ def checks(call: Call, origin: Call) -> Iterator[Check]:
     own = of_one_cluster(views, given)
     silent = [complaint(view) for view in views[:given] if view not in own]
     if not own:
-        untrusted = any(isinstance(view.error, Untrusted) for view in views[:given])
-        yield Check(FAIL, "origin", "; ".join(silent), UNTRUSTED_ADVICE if untrusted else
-                    "correct the addresses, or look at the network between the two")
+        yield Check(FAIL, "origin", "; ".join(silent), _advice([view.error for view in views[:given]]))
         return
     yield (Check(WARN, "origin", "; ".join(silent), "the copy uses the servers that answer") if silent
            else Check(OK, "origin", f"all {len(views)} servers answer" if len(views) > 1 else "its server answers"))
@@ -125,6 +126,15 @@ def checks(call: Call, origin: Call) -> Iterator[Check]:
         return
     yield level(health, assess(mine, count))
     yield _replica(call, own, origin)
+
+
+def _advice(errors: list[SockpqError | None]) -> str:
+    """Return what to do when no server of the origin can be asked."""
+    if any(isinstance(error, Untrusted) for error in errors):
+        return UNTRUSTED_ADVICE
+    if any(isinstance(error, AuthError) for error in errors):
+        return REFUSED_ADVICE
+    return "correct the addresses, or look at the network between the two"
 
 
 def feed(own: list[ServerView], origin: Call) -> Check:

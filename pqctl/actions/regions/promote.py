@@ -45,7 +45,13 @@ def promote(call: Call, grace: float | None, fence: OriginAccess | None, yes: bo
             if behind:
                 raise Failure(UNREACHED, FENCED.format(
                     why=f"the copy lacks {behind} entries of its origin, up to position {last}"))
-        index = client.cluster_promote(grace)
+        try:
+            index = client.cluster_promote(grace)
+        except Refused as error:
+            if any(status.position for status in found.values()):
+                raise
+            raise Failure(REFUSED, f"this copy has nothing of its origin yet, and was not promoted ({error}): "
+                          f"{in_words(found)}") from error
         name = servers.leader.name if servers.leader is not None else "its leader"
     call.answer(f"promoted: {name} serves with all that the origin had at position {index}", {
         "index": index, "fenced": fence is not None,

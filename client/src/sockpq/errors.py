@@ -216,7 +216,8 @@ class MapChanged(Refused):
 class Aborted(Refused):
     """None of the commands of a transaction was executed.
 
-    `position`: of the one that would have been refused, counting from 1; `reason`: the error it would have got.
+    `position`: the place of the command that would have been refused, counting from 1; `reason`: the error it would
+    have got.
     """
 
     def __init__(self, message: str, position: int, reason: SockpqError) -> None:

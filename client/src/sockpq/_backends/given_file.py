@@ -29,7 +29,7 @@ class GivenFile(Generic[T]):
         self.value = make()
 
     def read_again(self, whatever: bool = False) -> bool:
-        """Read the file if it has changed, or always if `whatever`; return whether its value has changed.
+        """Read the file if it has changed, or in any case with `whatever`; return whether its value has changed.
 
         Unusable content leaves the value unchanged, with a warning.
         """

@@ -82,7 +82,7 @@ class Discovery:
         `deadline`: on the monotonic clock; `attempts`: how often this call failed already.
 
         Raises NoLeader, or Lost when another call's survey did not end in time: nothing was executed. Raises AuthError
-        or Untrusted when asking again is no use.
+        or Untrusted when asking again is pointless.
         """
         if self._leader is not None:
             return self._leader
@@ -178,7 +178,7 @@ class Discovery:
             self._checking.release()
 
     async def region_part(self) -> str:
-        """Return who takes writes instead of the known servers, if these are a copy in another region; "" if not."""
+        """Return which cluster takes writes, if the known servers are a copy in another region; "" if they are not."""
         await self._checking.acquire(math.inf)
         try:
             if self._network.now() >= self._part[0]:

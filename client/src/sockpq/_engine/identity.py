@@ -16,7 +16,7 @@ LOG = logging.getLogger("sockpq")
 
 
 class Known(NamedTuple):
-    """The cluster of a client, and the server at which it was first seen; None: the caller named the cluster."""
+    """The cluster of a client, and the server at which it was first seen (None: the caller named the cluster)."""
 
     cluster: str
     server: Address | None

@@ -1,4 +1,4 @@
-"""The part that a cluster plays for another region, in words: why its servers execute no commands that write."""
+"""Describes the role of a cluster for another region: why its servers execute no commands that write."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ FENCED = "409 Fenced "
 
 
 def region_part(responses: Iterable[Response]) -> str:
-    """Return who takes writes, if the answers of servers to CLUSTER REPLICA say that theirs is a copy, or fenced.
+    """Return which cluster takes writes, if answers to CLUSTER REPLICA say that this one is a copy, or fenced.
 
-    "" if none of them says so: the cluster plays no such part, or its servers are too old to know.
+    "" if none of them says so: the cluster has no such role, or its servers are too old to know.
     """
     for response in responses:
         for answer in response.answers:

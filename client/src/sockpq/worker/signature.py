@@ -126,7 +126,7 @@ class Signature(Canvas):
         return self.steps[0]
 
     def continue_on_failure(self) -> Signature:
-        """Return the same call, whose failure prevents no later step: these get None as its result."""
+        """Return the same call as one whose failure prevents no later step: later steps get None as its result."""
         return Signature(self.step._replace(optional=True))
 
 

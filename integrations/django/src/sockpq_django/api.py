@@ -1,6 +1,6 @@
 """The API of Django's tasks: `django.tasks` of Django 6, or its backport `django_tasks` for earlier versions.
 
-With Django 6 it is the backport only where `django_tasks` is in INSTALLED_APPS.
+With Django 6 the backport is used only if `django_tasks` is in INSTALLED_APPS.
 """
 
 from __future__ import annotations

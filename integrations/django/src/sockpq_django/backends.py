@@ -16,7 +16,7 @@ def own_backends() -> list[SockpqBackend]:
 
 
 def own_backend(alias: str | None = None) -> SockpqBackend:
-    """Return the backend with this alias; without one "default" if it is of this distribution, else the only one.
+    """Return the backend with this alias; without an alias, "default" if it is of this distribution, else the only one.
 
     Raises ImproperlyConfigured.
     """

@@ -96,7 +96,7 @@ class SockpqConsumer(Consumer):
             self._ended(message)
 
     def close(self) -> None:
-        """Put back the messages that the worker was not given yet. Those it works on stay its own until they end."""
+        """Put back the messages that the worker has not received yet. Those in work stay its own until they end."""
         while self._taken:
             self._put_back(self._taken.popleft())
             self._leave_room()

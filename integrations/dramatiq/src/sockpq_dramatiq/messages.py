@@ -61,7 +61,7 @@ class ReceivedMessage(MessageProxy):
     """A message that this worker has, with its job."""
 
     def __init__(self, message: Message, client: Client, job: Job, leave: Callable[[], None]) -> None:
-        """`leave` is called when the message has ended, by the consumer that has taken it or by its successor."""
+        """`leave`: called when the message has ended, by the consumer that has taken it or by its successor."""
         super().__init__(message)
         self.job = job
         self.leave = leave

@@ -38,8 +38,8 @@ PAUSE_S = 0.5
 class once:     # noqa: N801  (it reads like a function: `with inbox.once(session, job) as first`)
     """A block, with or without asyncio, whose value says whether the job's work is to be done now.
 
-    It marks the job in a transaction of the session, and commits at the end; an exception rolls back what was done
-    since, and leaves the job to the program. After the commit the job is DONE: that is repeated until it is certain. A
+    It marks the job in a transaction of the session, and commits at the end; an exception rolls back all work since
+    then, and leaves the job to the program. After the commit the job is DONE: that is repeated until it is certain. A
     task of pqworker's leaves this to its worker, which repeats it as well.
 
     `exact`: the mark is removed when DONE is answered. For that the job is touched before the work begins, which costs

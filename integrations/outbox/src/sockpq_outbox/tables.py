@@ -1,4 +1,4 @@
-"""Looks whether the tables of the outbox can be read, for operators, and for a relay that connects."""
+"""Checks whether the tables of the outbox can be read, for operators, and for a relay that connects."""
 
 from __future__ import annotations
 

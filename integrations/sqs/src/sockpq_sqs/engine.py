@@ -37,7 +37,7 @@ class Engine:
     """
 
     def __init__(self, client: Client, options: Options | None = None, clock: Callable[[], float] = time.time) -> None:
-        """`client`: the front end's own, for what no sender has the right to do. `clock`: the Unix time in seconds.
+        """`client`: the front end's own, for commands that no sender may send. `clock`: the Unix time in seconds.
 
         It needs the rights `put`, `get` and `queue`, for the registry of queues, for messages that are deleted after
         their visibility timeout, and for tasks that move messages.

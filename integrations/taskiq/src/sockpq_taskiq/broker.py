@@ -78,7 +78,7 @@ class SockpqBroker(AsyncBroker):
         await self.send(message, put_options(message.labels, retried=self._is_retried(message)))
 
     async def send(self, message: BrokerMessage, options: PutOptions) -> None:
-        """Send a task with these options, instead of what its labels say. See `kick`."""
+        """Send a task with these options instead of those in its labels. See `kick`."""
         held, run = current.get(), firing.get()
         if held is not None and not held.ended and held.task_id == message.task_id:
             await held.replace(lambda transaction: self._put_back(transaction, held.job, message, options))

@@ -153,7 +153,7 @@ def restored(value: Mapping[str, Any]) -> Flow:
 
 
 def ended(flow: Flow, codec: Codec, timeout: float | None) -> Calls[Any]:
-    """Wait for the steps in order, but not for those prevented by a failure."""
+    """Wait for the steps in order, except those prevented by a failure."""
     until = None if timeout is None else monotonic() + timeout
     failed: set[int] = set()
     failure: TaskFailed | None = None

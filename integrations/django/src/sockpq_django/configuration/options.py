@@ -22,9 +22,9 @@ PREFIX_MAX = 100            # with an escaped name of a queue it must be a name 
 class TaskOptions(NamedTuple):
     """The values of OPTIONS. Times in seconds.
 
-    `client`: the arguments of sockpq.Client. `prefix`: begins the names of all queues. `retention`: how long results
-    are kept, 0 for none. `tries`: how often a task is tried before it has failed; `backoff`: the pause after the first
-    failure, doubled by each, and the longest. `outbox`: the alias of the database that has the outbox.
+    `client`: the arguments of sockpq.Client. `prefix`: comes before the names of all queues. `retention`: how long
+    results are kept, 0 for none. `tries`: how often a task is tried before it has failed; `backoff`: the pause after
+    the first failure, doubled by each, and the longest. `outbox`: the alias of the database that has the outbox.
     """
 
     client: dict[str, Any]

@@ -60,7 +60,7 @@ def worker_id() -> str:
 
 
 def renew_connections() -> None:
-    """Do what Django does between two requests: forget queries, and close connections that are broken or too old."""
+    """Clean up as Django does between requests: forget queries, and close connections that are broken or too old."""
     reset_queries()
     if threading.current_thread() is threading.main_thread():
         close_old_connections()

@@ -49,7 +49,7 @@ class TaskBody(NamedTuple):
         return in_json(fields)
 
     def with_failure(self, failure: FailedAttempt) -> TaskBody:
-        """Return it with one more attempt that has failed."""
+        """Return the body with one more attempt that has failed."""
         kept = failure._replace(traceback=shortened(failure.traceback))
         return self._replace(failed=(*self.failed, kept)[-ATTEMPTS_MAX:])
 

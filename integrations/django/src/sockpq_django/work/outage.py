@@ -9,8 +9,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 def is_outage(error: BaseException) -> bool:
     """Return whether a task has raised this because a database that this thread has used cannot be reached.
 
-    Each is asked again, with a new connection. If all answer, the error was the task's, or its connection was lost:
-    such an attempt counts, as a task may be what ends connections.
+    Each database is asked again, with a new connection. If all answer, the error was the task's, or its connection was
+    lost: such an attempt counts, because the task itself may be what ends connections.
     """
     if not isinstance(error, InterfaceError | OperationalError):
         return False

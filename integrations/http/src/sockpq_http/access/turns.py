@@ -19,9 +19,9 @@ class HungUp(Exception):
 class Turns:
     """The places of one user's requests.
 
-    A free place goes to the address that has fewest of them, there to the request that came first. When too many wait,
-    the last one of the address that has most of these gives up. A request whose client hangs up gives its place back
-    at once, and counts as its address's until it has ended.
+    A free place goes to the address that has fewest of them, and there to the request that came first. When too many
+    wait, the last one of the address that has most of these gives up. A request whose client hangs up gives its place
+    back at once, and counts as its address's until it has ended.
     """
 
     def __init__(self, places: int, waiting_max: int, patience_s: float, leaving_max: int) -> None:

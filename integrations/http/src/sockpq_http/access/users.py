@@ -42,7 +42,7 @@ class UserLimits(NamedTuple):
 class Account:
     """One user with a client. `turns`: of requests that are executed.
 
-    `known`: the cluster has accepted it; without credentials that is not so where only users are served.
+    `known`: the cluster has accepted the user; requests without credentials are not known where only users are served.
     """
 
     def __init__(self, client: Client, limits: UserLimits, *, known: bool) -> None:
@@ -59,7 +59,7 @@ class Account:
 
 
 class Users:
-    """The accounts of all users that have sent requests; `None` stands for requests without credentials."""
+    """The accounts of all users that have sent requests; None stands for requests without credentials."""
 
     def __init__(self, make_client: MakeClient, limits: UserLimits) -> None:
         self._make_client = make_client

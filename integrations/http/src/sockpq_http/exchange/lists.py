@@ -53,7 +53,7 @@ class Lists:
 
 
 async def _in_order(found: Iterable[T], key: Callable[[T], Any]) -> Iterator[T]:
-    """Return the same in order; one that is in order already costs little."""
+    """Return the list in order; sorting one that is already in order costs little."""
     rest = iter(found)
     runs: list[list[T]] = []
     while run := sorted(islice(rest, 10 * PIECE_LINES), key=key):

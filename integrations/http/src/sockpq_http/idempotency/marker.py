@@ -1,9 +1,9 @@
 """The markers of a request with an Idempotency-Key: jobs in the transaction that executes the request.
 
 They are in a queue of their own, and end by their TTL; the queue hands out nothing, as it is paused. Each user of the
-cluster has such a queue: who could put markers for others could prevent their requests, and have them answered as
-executed. Where several clusters are used as one, each has queues of markers under names that it owns, as a transaction
-is executed by one cluster.
+cluster has such a queue: a user who could put markers for others could prevent their requests, and have them answered
+as executed. Where several clusters are used as one, each has queues of markers under names that it owns, as a
+transaction is executed by one cluster.
 
 The put of one job has one marker. Its KEY is the key of the request, its DEDUP has the fingerprint as well, and DEDUP
 is asked first. So the same request finds that its marker exists, and then that its job does; another request with its
@@ -129,7 +129,7 @@ def full(error: sockpq.QueueFull, queue: str) -> Problem:
 
 
 def queue_of(clusters: ClusterMap, user: str, subject: Subject, id_text: Callable[[int], str]) -> str:
-    """Return the user's queue of markers in the cluster that has the subject; "" is the user where there are none.
+    """Return the user's queue of markers in the cluster that has the subject; the user is "" where there are no users.
 
     The queue's name ends with an `@`, which no user's name has, so that a right to one never reaches the queue of a
     longer name. Raises Problem if the cluster owns no name for such a queue.

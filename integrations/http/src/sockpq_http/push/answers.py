@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A request without an answer. `reason`: a word; `text`: for operators."""
+    """A request without an answer. `reason`: a word; `text`: a sentence for operators."""
 
     reason: str
     text: str

@@ -32,7 +32,7 @@ class ConfigError(Exception):
 
 
 class ClusterSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """[cluster]: the servers, and the user that this program is to them. Without `servers`: as for pqctl."""
+    """[cluster]: the servers, and the user as whom this program connects. Without `servers`: as for pqctl."""
 
     servers: str | None = None
     ca_file: str | None = None              # speak TLS; the CA of the servers' certificates

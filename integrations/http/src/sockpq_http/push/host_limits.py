@@ -17,7 +17,7 @@ class HostLimits:
         self._places: dict[str, asyncio.Semaphore] = {}
 
     def place(self, host: str) -> AbstractAsyncContextManager[None]:
-        """Return a context for one request to this host, which waits for its turn."""
+        """Return a context for one request to this host; entering it waits for a turn."""
         limit = self._limits.get(host, self._default)
         if not limit:
             return nullcontext()

@@ -1,4 +1,4 @@
-"""The settings of queues that decide what a failed job is sent back with; read when one fails."""
+"""The settings of queues that decide how a failed job is put back; read when one fails."""
 
 from __future__ import annotations
 

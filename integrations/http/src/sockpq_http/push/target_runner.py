@@ -82,7 +82,7 @@ class TargetRunner:
             task.cancel()
 
     async def close(self) -> None:
-        """End the session: jobs that were not ended go back to their places. After run()."""
+        """End the session: jobs that were not ended go back to their places. Call this after run()."""
         with suppress(SockpqError):
             await self._consumer.close()
 

@@ -49,7 +49,7 @@ class Account:
 
     @contextmanager
     def arriving(self, body: Body, refuse: Callable[[], None]) -> Iterator[None]:
-        """Let a stranger's body make room for others until the end of the block; `refuse` is called when it does."""
+        """Let a stranger's body make room for others until the end of the block; `refuse` is called when it has to."""
         if not body.known:
             self._strangers[body] = refuse
         try:

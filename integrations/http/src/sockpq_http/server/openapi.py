@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI makes of the table, with the answers and the rules that all requests share."""
+"""The OpenAPI document: FastAPI's document of the table, with the answers and the rules that all requests share."""
 
 from __future__ import annotations
 

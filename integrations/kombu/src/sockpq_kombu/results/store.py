@@ -30,7 +30,7 @@ class Store:
         self.set_by(self._client, key, value, expires)
 
     def set_by(self, client: Client | Transaction, key: str, value: bytes, expires: float | None) -> None:
-        """Store this value by a command of this client, or of a transaction."""
+        """Store this value with a command of this client, or of a transaction."""
         client.put(self._queue, value, key=route_of(key), on_duplicate="replace", ttl=expires or 0)
 
     def delete(self, key: str) -> None:

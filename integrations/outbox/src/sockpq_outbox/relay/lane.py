@@ -43,7 +43,7 @@ class Settings(NamedTuple):
 
 
 class Blocked(NamedTuple):
-    """A queue that takes no jobs now: when it is tried again, and after which pause."""
+    """A queue that takes no jobs now, with the time of the next try and the pause before it."""
 
     until: float
     pause_s: float

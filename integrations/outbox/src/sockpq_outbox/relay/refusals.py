@@ -1,4 +1,4 @@
-"""Decides what a refused job means: its row has failed for good, or its queue waits while others go on."""
+"""Decides how to treat a refused job: its row has failed for good, or its queue waits while others go on."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class Relay:
         `servers` and further arguments as those of sockpq.Client; or a client, which is not closed. `name`: of the
         outbox; two databases that use one cluster need two names. Times in seconds: after `lease` without a sign of
         life another relay takes over; `poll`: how often to look for rows where the database does not notify;
-        `keep_failed` and `keep_inbox`: how long refused rows and marks of the inbox stay. `rows_max`: of a batch.
-        `adopt`: use the ledger of another database, whose place this one has taken.
+        `keep_failed` and `keep_inbox`: how long refused rows and marks of the inbox are kept. `rows_max`: of a batch.
+        `adopt`: use the ledger of another database, which this one has replaced.
 
         Raises UnknownDatabase.
         """

@@ -1,4 +1,4 @@
-"""Decides who sends a request: a user of the users file, or anybody where there is none."""
+"""Identifies the sender of a request: a user of the users file, or anybody where there is no such file."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Gate(Protocol):
     """Lets requests in, in two steps: by the head before the body is read, and by the body."""
 
     def claim(self, head: Head) -> Claim | None:
-        """Return who the sender claims to be; raises SqsError if that cannot be true."""
+        """Return the claimed sender of the request; raises SqsError if the claim cannot be true."""
 
     def sender(self, head: Head, claim: Claim | None, body: bytes) -> Sender:
-        """Return who sends the request; raises SqsError unless that is proved."""
+        """Return the sender of the request; raises SqsError unless it is proved."""
 
 
 class OpenGate:

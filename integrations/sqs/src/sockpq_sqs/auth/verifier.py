@@ -46,7 +46,7 @@ class Verifier:
         self._keys: dict[tuple[str, str, str], bytes] = {}      # of (secret, day, region)
 
     def claim(self, head: Head) -> Claim:
-        """Return who the sender claims to be, before the body is read. Raises SqsError."""
+        """Return the claimed sender of the request, before the body is read. Raises SqsError."""
         signature = signature_of(head)
         user = self._users.get(signature.access_key)
         if user is None:

@@ -1,4 +1,4 @@
-"""A connection of a client: what is expected of it, and from what time."""
+"""A connection of a client: what is expected of it, and since when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request from its head to its answer: who sent it, what it asks, and what the engine says."""
+"""Handles a request from its head to its answer: finds its sender, decodes it, and has the engine execute it."""
 
 from __future__ import annotations
 

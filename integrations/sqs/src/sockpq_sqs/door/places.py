@@ -1,4 +1,4 @@
-"""The places of connections: of the process and of each address, and who makes room when none is left."""
+"""The places of connections, of the process and of each address, and which one makes room when all are taken."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The URLs of queues: `<origin><base>/<account>/<name>`, and what counts of the path of a request.
+"""The URLs of queues, `<origin><base>/<account>/<name>`, and the part of a request's path that counts.
 
 The origin is the host and port of the request, as SDKs of JavaScript and PHP send later requests to the URL of the
-queue; behind a proxy the settings say it. Of a path only the last two parts count, so a proxy may put others before
+queue; behind a proxy the settings name it. Of a path only the last two parts count, so a proxy may put others before
 them.
 """
 

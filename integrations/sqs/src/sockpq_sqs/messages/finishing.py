@@ -38,7 +38,7 @@ class Finishing:
         self._clock = clock
 
     async def delete(self, call: Call, request: requests.DeleteMessageRequest) -> answers.Nothing:
-        """Delete a message that was received; one that is deleted already, too."""
+        """Delete a message that was received; it may be deleted already."""
         queue, handle = await self._handle(call, request.queue_url, request.receipt_handle)
         try:
             await call.user.client.done(handle.id)

@@ -37,7 +37,7 @@ class Mover:
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Take tasks and carry them out, until this is cancelled; then others go on with them."""
+        """Take tasks and carry them out, until this is cancelled; then other front ends go on with them."""
         try:
             while True:
                 try:

@@ -1,4 +1,4 @@
-"""The registry's entry of a queue: what SQS knows about it, and the settings of the cluster that follow from it."""
+"""The registry's entry of a queue: its properties in SQS, and the settings of the cluster that follow from them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The shapes of the model's Structs, compiled once for the Query protocol.
 
 The Query protocol flattens lists and maps: the member `AttributeNames` is `AttributeName.1`, `Attributes` is
-`Attribute.1.Name` and `Attribute.1.Value`. The model says these names (model/shapes.py).
+`Attribute.1.Name` and `Attribute.1.Value`. The model defines these names (model/shapes.py).
 """
 
 from __future__ import annotations

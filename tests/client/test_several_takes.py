@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sockpq import Client, CrossCluster, ForbiddenError, Key, Moving, SockpqError, Unavailable
+from sockpq import Client, CrossCluster, ForbiddenError, Key, Moving, QueuePaused, SockpqError, Unavailable
 from sockpq._backends.sync import run
 from sockpq._engine.call_runner import Call
 from sockpq._engine.executor import Executor
@@ -325,6 +325,25 @@ def test_dead_letters_of_a_spread_queue(pair: Pair, client: Client) -> None:
         client.put("s_dead", b"%d" % number)
     assert [sum(pair.count(name, "s_dead")) for name in "ab"] == [5, 5]
     assert client.get("s_dead_dead", expire=60) is None
+
+
+def test_settings_of_a_spread_queue_hold_in_every_cluster(pair: Pair, client: Client) -> None:
+    pair.set({}, spread=("s",))
+    client.queue_create("s", tries=5)
+    client.queue_config("s", tries=3, weight=2)
+    client.queue_config("s_dead", expire=9)
+    client.queue_pause("s", "in")
+    for name in "ab":
+        with pair.only(name) as alone:
+            settings = alone.queue_config("s")
+            assert (settings["tries"], settings["weight"]) == ("3", "2")
+            assert float(alone.queue_config("s_dead")["expire"]) == 9
+            with pytest.raises(QueuePaused):
+                alone.put("s", b"")
+    client.queue_resume("s")
+    for _ in "ab":
+        client.put("s", b"")
+    assert [sum(pair.count(name, "s")) for name in "ab"] == [1, 1]
 
 
 def test_dead_letters_under_a_cut_name_are_found_in_every_cluster(pair: Pair, client: Client) -> None:

@@ -63,7 +63,7 @@ class Resolver:
                 return self._of_jobs(routes, target)
             case Use.ITEM:
                 return there(routes.of_item(target.names[0]), target.names[0])
-            case Use.BRINGS | Use.LIES if target.names != (ANY,):
+            case Use.BRINGS | Use.SETS | Use.LIES if target.names != (ANY,):
                 if target.use is Use.LIES and len(routes.of_any(target.names)) == 1:
                     return routes.of_any(target.names)[0]
                 return self._owner(routes, target.names, command, turn)

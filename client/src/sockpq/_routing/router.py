@@ -386,7 +386,7 @@ class Router:
     async def _send(self, routes: Routes, command: Command[Any], options: Options) -> tuple[Any, bool]:
         """Send a command; returns its value, and whether to send it again because the map has changed."""
         target = target_of(command.line)
-        if target.use is Use.EVERY:
+        if target.use is Use.EVERY or (target.use is Use.SETS and routes.is_spread(target.names[0])):
             return await self._in_every(routes.all, command, options), False
         if target.use is Use.LIES and not command.members:
             sources = routes.of_any(target.names)

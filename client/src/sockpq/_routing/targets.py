@@ -20,6 +20,7 @@ class Use(Enum):
     HOME = "it concerns what belongs to all clusters and is kept in the first one of the map"
     EVERY = "it concerns what each cluster has, and goes to all of them"
     BRINGS = "it brings something to these names: only their owner accepts it"
+    SETS = "it sets how these names are served: their owner has that, of a spread queue every cluster"
     LIES = "it takes, shows, ends or removes what lies under these names, wherever that is"
     JOB = "it is about jobs with these ids"
     ITEM = "it is about this item"
@@ -112,8 +113,9 @@ def _total(words: list[str]) -> Target:
 def _queue(words: list[str]) -> Target:
     if words[1] == "LIST":
         return Target(Use.LIES, (ANY,))
-    brings = words[1] in ("CREATE", "CONFIG", "PAUSE", "MOVE")
-    return Target(Use.BRINGS if brings else Use.LIES, tuple(words[2:4] if words[1] == "MOVE" else words[2:3]))
+    if words[1] == "MOVE":
+        return Target(Use.BRINGS, tuple(words[2:4]))
+    return Target(Use.SETS if words[1] in ("CREATE", "CONFIG", "PAUSE") else Use.LIES, tuple(words[2:3]))
 
 
 def _topic(words: list[str]) -> Target:

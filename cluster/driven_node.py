@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sockpqd.cluster.api import Channels, ClientPending, Feed, NodeStatus, Pending
 from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.feed.feed_thread import FeedThread
 from sockpqd.cluster.feed.log_feed import LogFeed
 from sockpqd.cluster.raft.peer import Peer
 from sockpqd.cluster.wire.messages import Info
@@ -24,7 +25,7 @@ class DrivenNode:
         self._driver = driver
         self._proposer = driver.proposer
         self._scheduled = False         # the driver's next turn comes at once
-        self._log_feed = LogFeed(driver.journal, driver.replica, driver.chain)
+        self._log_feed = LogFeed(driver.journal, driver.replica, driver.chain, FeedThread())
         self.feed: Feed = self._log_feed
 
     def _wake(self) -> None:

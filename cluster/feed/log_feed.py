@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Checkpoint, FeedRefusal, FeedSlice, Frame
+from sockpqd.cluster.feed.feed_thread import FeedStopped
 from sockpqd.cluster.journal.archived_segments import Span
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.journal.log_index import Entry, Stretch
@@ -31,31 +30,41 @@ from sockpqd.core import head_of_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
-
 Result = TypeVar("Result")
 
 
-class _Stopped(Exception):
-    """The node stops while a feed reads from the disk."""
+class DiskWork(Protocol):
+    """Runs work that may have to wait for the disk: FeedThread does so beside the event loop."""
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Call it, and never return before it has, as the caller closes its files. Raises FeedStopped."""
+
+    def rest(self) -> None:
+        """Let others run, in the midst of long work. Raises FeedStopped."""
+
+    def stop(self) -> None:
+        """Begin nothing more, and end long work at its next rest."""
+
+    def join(self) -> None:
+        """Wait until the work that has begun has ended."""
 
 
 class LogFeed:
     """Implements cluster.api.Feed."""
 
-    def __init__(self, journal: Journal, replica: Replica, chain: Chain) -> None:
+    def __init__(self, journal: Journal, replica: Replica, chain: Chain, work: DiskWork) -> None:
         self._journal = journal
         self._replica = replica
         self._chain = chain
+        self._work = work
         self._line = asyncio.Lock()                     # one slice of the disk at a time
         self._reading: asyncio.Task[FeedSlice | None] | None = None     # the one that has the line
-        self._thread = ThreadPoolExecutor(1, "feed")    # starts its thread on first use
-        self._stopping = threading.Event()
 
     async def stop(self) -> None:
         """Read nothing more from the disk; returns when the thread has ended."""
-        self._stopping.set()
+        self._work.stop()
         async with self._line:
-            self._thread.shutdown()
+            self._work.join()
 
     @property
     def executed(self) -> int:
@@ -88,49 +97,18 @@ class LogFeed:
         try:
             while (span := self._unindexed(index)) is not None:
                 with self._journal.to_index(span) as make:
-                    self._journal.keep_index(await self._in_thread(lambda: make(self._rest)))
+                    self._journal.keep_index(await self._work.run(lambda: make(self._work.rest)))
             stretch = self._stretch(index)
             if stretch is None:             # it was read into memory, or is gone, while this waited
                 return self._recent(index)
             with self._opened(stretch) as file:
-                commands = await self._in_thread(lambda: self._journal.read_stretch(file, stretch))
-        except _Stopped:                    # the copy must not take the entries for gone: its connection ends soon
+                commands = await self._work.run(lambda: self._journal.read_stretch(file, stretch))
+        except FeedStopped:                    # the copy must not take the entries for gone: its connection ends soon
             return FeedSlice([], index)
         except (OSError, JournalDamaged) as error:
             log.error("entry %d cannot be read for a copy in another region: %s", index, error)
             return None
         return self._slice(index, commands)
-
-    async def _in_thread(self, work: Callable[[], Result]) -> Result:
-        """Call it in the thread, and never return before it has, as the caller closes its files. Raises _Stopped."""
-        if self._stopping.is_set():
-            raise _Stopped
-        running = self._thread.submit(work)
-        try:
-            return await asyncio.wrap_future(running)
-        except asyncio.CancelledError:      # only the end of the loop cancels it
-            self._stopping.set()
-            wait([running])
-            raise
-
-    def _rest(self) -> None:
-        """Let other threads run, while segments are indexed. Raises _Stopped."""
-        if self._stopping.wait(limits.FEED_INDEX_REST_S):
-            raise _Stopped
-
-    def read_now(self, index: int) -> FeedSlice | None:
-        """Like read(), but wait for the disk: for a simulation, which has no threads."""
-        recent = self._recent(index)
-        if recent is not None:
-            return recent
-        if (span := self._unindexed(index)) is not None:
-            with self._journal.to_index(span) as make:
-                self._journal.keep_index(make(lambda: None))
-        stretch = self._stretch(index)
-        if stretch is None:
-            return None
-        with self._opened(stretch) as file:
-            return self._slice(index, self._journal.read_stretch(file, stretch))
 
     @contextmanager
     def _opened(self, stretch: Stretch) -> Iterator[int]:

@@ -12,12 +12,14 @@ import pytest
 
 from sockpqd.cluster import ClusterNode, Member, NodeSettings, limits
 from sockpqd.cluster.api import Checkpoint, FeedRefusal, FeedSlice, Frame
+from sockpqd.cluster.feed.feed_thread import FeedThread
 from sockpqd.cluster.feed.log_feed import LogFeed
 from sockpqd.cluster.journal.archived_segments import ArchivedSegments
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.journal.log_index import Entry, Stretch
 from sockpqd.cluster.storage.state_hash import Chain
 from sockpqd.core import Machine, decode_entry, digests_of
+from tests.cluster.helpers.feed_at_once import feed_at_once, read_at_once
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 from tests.cluster.test_directories import Ignorant
 from tests.waiting import PATIENCE_S, until
@@ -27,13 +29,14 @@ SEGMENT_BYTES = 1 << 20         # of a small cluster
 
 def feed_of(node: SmallNode) -> LogFeed:
     driver = node.up
-    return LogFeed(driver.journal, driver.replica, driver.chain)
+    return LogFeed(driver.journal, driver.replica, driver.chain, FeedThread())
 
 
-def frames_of(feed: LogFeed, index: int = 1) -> Iterator[Frame]:
-    """All frames from there on."""
+def frames_of(node: SmallNode) -> Iterator[Frame]:
+    """All frames."""
+    feed, index = feed_at_once(node.up), 1
     while index <= feed.executed:
-        found = feed.read_now(index)
+        found = read_at_once(feed, index)
         assert found is not None
         yield from found.frames
         index = found.next
@@ -73,37 +76,37 @@ def test_a_copy_that_executes_the_feed_has_the_same_state_and_chain(world: Small
     fill(world, 300)
     for node in world:
         machine, chain = Machine(), Chain()
-        copied(frames_of(feed_of(node)), machine, chain)
+        copied(frames_of(node), machine, chain)
         assert b"".join(machine.snapshot()) == b"".join(node.machine.snapshot())
         assert (chain.index, chain.value) == (node.up.chain.index, node.up.chain.value)
 
 
 def test_entries_of_the_library_are_left_out(world: SmallCluster) -> None:
     fill(world, 3)
-    feed = feed_of(world.followers()[0])
-    indexes = [frame.index for frame in frames_of(feed)]
+    node = world.followers()[0]
+    indexes = [frame.index for frame in frames_of(node)]
     assert indexes == sorted(set(indexes))
     assert 1 not in indexes, "what pysyncobj puts into an empty log"
-    assert indexes[-1] == feed.executed
+    assert indexes[-1] == feed_of(node).executed
 
 
 def test_old_entries_are_read_from_the_disk_a_slice_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "FEED_SLICE_BYTES", 20_000)
     world = SmallCluster(1)
     node = world.leader()
-    feed, journal = feed_of(node), node.up.journal
+    feed, journal = feed_at_once(node.up), node.up.journal
     journal._cache._window_bytes = 1 << 16
     fill(world, 200, 3000)
     assert not journal.is_recent(2)
     index, slices = 1, 0
     while index <= feed.executed:
-        found = feed.read_now(index)
+        found = read_at_once(feed, index)
         assert found is not None
         assert sum(len(frame.data) for frame in found.frames) < 20_000 + 4000
         index, slices = found.next, slices + 1
     assert slices > 10
     machine, chain = Machine(), Chain()
-    copied(frames_of(feed), machine, chain)
+    copied(frames_of(node), machine, chain)
     assert chain.value == node.up.chain.value
 
 
@@ -113,7 +116,7 @@ def test_the_disk_is_read_in_a_thread_one_slice_at_a_time(
     fill(world, 20)
     node = world.leader()
     feed, journal = feed_of(node), node.up.journal
-    expected = [frame for frame in frames_of(feed) if frame.index < feed.executed - 3]
+    expected = [frame for frame in frames_of(node) if frame.index < feed.executed - 3]
     monkeypatch.setattr(Journal, "is_recent", lambda self, index: index >= feed.executed - 3)
     monkeypatch.setattr(Journal, "recent", lambda self, index, last, bytes_max: [])
     reading: list[str] = []
@@ -171,10 +174,10 @@ def test_what_a_snapshot_covers_is_kept_as_configured_and_a_feed_goes_on_after_a
         assert node.up.journal.first_index > 1
         if world is cut:
             assert feed.refusal(2, None) is FeedRefusal.TOO_OLD
-            assert feed.read_now(2) is None
+            assert read_at_once(feed_at_once(node.up), 2) is None
             continue
         machine, chain = Machine(), Chain()
-        copied(frames_of(feed), machine, chain)
+        copied(frames_of(node), machine, chain)
         assert chain.value == node.up.chain.value
         assert node.up.store.newest_index > 64
         at, value = next(chain.between(63, 80))
@@ -356,7 +359,7 @@ def test_a_node_that_stops_indexes_no_more(
             assert found == FeedSlice([], 2), "nothing yet, but not gone"
 
     asyncio.run(stop())
-    assert [type(result).__name__ for result in gate.ended] == ["_Stopped"]
+    assert [type(result).__name__ for result in gate.ended] == ["FeedStopped"]
     assert node.disk.open_files == files
     assert "cannot be read" not in caplog.text
 
@@ -373,7 +376,9 @@ def test_a_node_closes_its_journal_when_its_feeds_have_ended(tmp_path: Path, mon
         async with asyncio.timeout(PATIENCE_S):
             while not node.serving:
                 await asyncio.sleep(0.01)
-        journal, feed = node._driver.journal, node._log_feed
+        journal, work = node._driver.journal, node._log_feed._work
+        assert isinstance(work, FeedThread)
+        stopping = work._stopping
         monkeypatch.setattr(Journal, "is_recent", lambda self, index: False)
         monkeypatch.setattr(Journal, "recent", lambda self, index, last, bytes_max: [])
         read, close = journal.read_stretch, journal.close
@@ -381,7 +386,7 @@ def test_a_node_closes_its_journal_when_its_feeds_have_ended(tmp_path: Path, mon
 
         def read_late(file: int, stretch: Stretch) -> list[Entry]:
             entered.set()
-            until(lambda: feed._stopping.is_set() or events)
+            until(lambda: stopping.is_set() or events)
             found = read(file, stretch)
             events.append("read")
             return found

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from sockpqd.cluster.api import Frame
 from sockpqd.cluster.driver import Driver
-from sockpqd.cluster.feed.log_feed import LogFeed
 from sockpqd.cluster.storage.state_hash import Chain
 from sockpqd.core import InvalidSnapshot, MirrorChunk, Mirrored, NotYet, Promote, Reply
+from tests.cluster.helpers.feed_at_once import feed_at_once, read_at_once
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 STEP_S = 0.02
@@ -18,12 +18,12 @@ STEP_S = 0.02
 
 def frames_behind(driver: Driver, index: int, most: int) -> list[Frame] | None:
     """Return up to `most` executed entries behind `index`; None: the journal does not reach back so far."""
-    feed = LogFeed(driver.journal, driver.replica, driver.chain)
+    feed = feed_at_once(driver)
     found: list[Frame] = []
     if feed.refusal(index + 1, None) is not None:
         return None
     while len(found) < most:
-        piece = feed.read_now(index + 1)
+        piece = read_at_once(feed, index + 1)
         if piece is None:
             return found or None
         if piece.next == index + 1:

@@ -10,6 +10,7 @@ from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.feed.log_feed import LogFeed
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.core import MirrorChunk, Mirrored, PageLost, Reply
+from tests.cluster.helpers.feed_at_once import feed_at_once, read_at_once
 from tests.sim.world.node import SimNode
 from tests.sim.world.trace import Violation
 
@@ -98,7 +99,7 @@ class Line:
         def arrives() -> None:
             if source.driver is None:
                 return
-            feed = LogFeed(source.driver.journal, source.driver.replica, source.driver.chain)
+            feed = feed_at_once(source.driver)
             refusal = feed.refusal(position.index + 1, checkpoint)
             if refusal is FeedRefusal.DIFFERENT:
                 raise Violation(f"{source.name} has another hash than the copy at entry {position.at}")
@@ -169,7 +170,7 @@ def _frames(feed: LogFeed, index: int, most: int) -> list[Frame]:
     """Return up to `most` entries behind `index`, fewer if the disk does not give more."""
     found: list[Frame] = []
     while len(found) < most:
-        piece = feed.read_now(index + 1)
+        piece = read_at_once(feed, index + 1)
         if piece is None or piece.next == index + 1:
             break
         found += piece.frames

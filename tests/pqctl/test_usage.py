@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 import pytest
+from sockpq import ServerView, Unavailable
 
 from sockpqd.pqctl import connect, settings
+from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.program import pqctl
 from tests.client.memory_cluster import MemoryCluster
 from tests.pqctl.running import PROGRAM, run
@@ -331,9 +334,22 @@ def test_the_servers_can_come_from_a_file(cluster: MemoryCluster, capsys: pytest
 def test_servers_that_are_all_slow_have_the_whole_timeout(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connect, "ASK_S", 1e-6)
+    monkeypatch.setattr(connect, "ASK_S", 0.05)
+    ask, waits = connect.ask, list[float]()
+
+    def slow(servers: Iterable[str], timeout: float, access: ClusterAccess) -> tuple[list[ServerView], int]:
+        waits.append(timeout)
+        views, count = ask(servers, 60, access)
+        if timeout > 1:
+            return views, count
+        time.sleep(timeout)
+        return [view._replace(error=Unavailable("no answer in time")) for view in views], count
+
+    monkeypatch.setattr(connect, "ask", slow)
     arguments = ("--servers", cluster.addresses[1], "cluster", "leader", "--timeout", "60")
     assert run(capsys, *arguments)[:2] == (0, f"n1  {cluster.addresses[0]}\n")
+    assert waits[0] == 0.05
+    assert len(waits) == 2
 
 
 def test_a_defect_is_not_taken_for_a_refusal(

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from bench import record
 from bench.record import STEPS, Step, done, forget, main, missing, with_places
+from bench.reports.recording import read
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,6 +19,11 @@ ROOT = Path(__file__).parents[2]
 def test_each_step_has_a_place_in_the_document() -> None:
     places = set(re.findall(r"^<!-- ([a-z_ ]+) -->$", (ROOT / record.DOCUMENT).read_text(), re.MULTILINE))
     assert {step.section for step in STEPS} == places
+
+
+def test_each_record_has_a_place_in_the_document() -> None:
+    text = (ROOT / record.DOCUMENT).read_text()
+    assert not [one.program for one in read([ROOT / record.RECORD]) if f"<!-- {one.program} -->\n" not in text]
 
 
 def test_the_files_stand_before_the_words_of_other_programs() -> None:

@@ -103,7 +103,8 @@ def measure(
                         click.echo(f"left out: {error}", err=True)
                         continue
                     click.echo(f"{name} {workload} {result['rate']:,.0f}/s {result['srv_us_op']:,.1f} µs", err=True)
-                    yield {"system": name, "workload": workload, "surroundings": surroundings, **result}
+                    # the generator names a protocol, which several systems speak
+                    yield {**result, "system": name, "workload": workload, "surroundings": surroundings}
 
 
 def arranged(kept: Iterable[dict[str, Any]]) -> dict[str, dict[str, list[dict[str, Any]]]]:

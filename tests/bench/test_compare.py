@@ -27,7 +27,8 @@ if sys.argv[2] == "pc":
 with open({calls!r} + ".packets", "a") as packets:
     packets.write(os.environ.get("LG_SOCKPQ_PIPE", "0"))
 rate = 0.0 if "100" in sys.argv[3:] and sys.argv[2] == "consume" else 1000.0
-print(json.dumps({{"rate": rate, "srv_us_op": 50.0, "put_us": [1, 2], "dlv_us": [800, 2000], "puts": 29999}}))
+print(json.dumps({{
+    "system": sys.argv[1], "rate": rate, "srv_us_op": 50.0, "put_us": [1, 2], "dlv_us": [800, 2000], "puts": 29999}}))
 """
 
 
@@ -116,11 +117,12 @@ def test_the_servers_are_all_that_was_started() -> None:
 def test_our_nodes_are_measured_recorded_and_written_into_a_document(program: Path, tmp_path: Path) -> None:
     record, document = tmp_path / "runs.jsonl", tmp_path / "document.md"
     document.write_text("before\n<!-- compare -->\nold\n<!-- /compare -->\nbehind\n")
-    options = ["--systems", "sockpq", "--workloads", "put-1,both,delivery", "--rounds", "1", "--seconds", "0.1"]
+    options = ["--systems", "sockpq,sockpq1", "--workloads", "put-1,both,delivery", "--rounds", "1", "--seconds", "0.1"]
     result = CliRunner().invoke(
         compare.main, ["--generator", str(program), *options, "--record", str(record), "--into", str(document)])
     assert result.exit_code == 0, result.output
-    assert [call[1] for call in calls(program)] == ["produce", "pc", "latency"]
+    assert [call[1] for call in calls(program)] == ["produce", "pc", "latency"] * 2
+    assert [json.loads(line)["system"] for line in record.read_text().splitlines()] == ["sockpq"] * 2 + ["sockpq1"] * 2
     assert "left out: sockpq pc: no connection" in result.output
     pids = calls(program)[0][calls(program)[0].index("--pids") + 1].split(",")
     assert len(pids) >= 3
@@ -131,6 +133,7 @@ def test_our_nodes_are_measured_recorded_and_written_into_a_document(program: Pa
     assert f"versions sockpqd {version('sockpqd')}, disk" in text
     assert "old" not in text
     assert "50 producers" not in text
+    assert "| PUT, 1 connection | 1,000/s | 1,000/s | 1.00 |" in text
     again = CliRunner().invoke(compare.main, ["--from", str(record)])
     assert again.output.strip() in text
 

@@ -20,6 +20,7 @@ import click
 from bench.clients.drivers import DRIVERS
 from bench.clients.measuring import ClientsCase, Figures, measure
 from bench.clients.servers import DURABLE, ServersError, servers
+from bench.reports.recording import surroundings
 from bench.reports.tables import replaced
 
 BLOCKING = ClientsCase(1, tasks=3000), ClientsCase(10, tasks=12_000)
@@ -50,7 +51,8 @@ def main(libraries: tuple[str, ...], rounds: int, record: Path, into: Path | Non
                             raise ServersError(f"{library}: {figures['work']['tasks']} of {case.tasks} tasks came")
     except (ServersError, ImportError, FileNotFoundError) as error:
         sys.exit(f"{error}; bench/README.md says what the libraries need")
-    text = "\n".join(lines([json.loads(line) for line in record.read_text().splitlines()])) + "\n"
+    measured = [json.loads(line) for line in record.read_text().splitlines()]
+    text = "\n".join([*lines(measured), "", surroundings(), ""])
     if into is None:
         click.echo(text)
     else:

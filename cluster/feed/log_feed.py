@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class DiskWork(Protocol):
-    """Runs work that may have to wait for the disk: FeedThread does so beside the event loop."""
+    """Runs work that may block on the disk; FeedThread runs it outside the event loop."""
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Call it, and never return before it has, as the caller closes its files. Raises FeedStopped."""
@@ -103,7 +103,7 @@ class LogFeed:
                 return self._recent(index)
             with self._opened(stretch) as file:
                 commands = await self._work.run(lambda: self._journal.read_stretch(file, stretch))
-        except FeedStopped:                    # the copy must not take the entries for gone: its connection ends soon
+        except FeedStopped:                 # the copy must not take the entries for gone: its connection ends soon
             return FeedSlice([], index)
         except (OSError, JournalDamaged) as error:
             log.error("entry %d cannot be read for a copy in another region: %s", index, error)
